@@ -1,13 +1,13 @@
-//! Every example runs to its end by itself and says what it shows.
+//! Every example runs to its end and prints what it shows.
 
 use std::process::Command;
 
-/// Runs an example in a folder of its own. These lines have to come in this order, others may come between.
+/// Runs an example in an empty folder. Its output must contain these lines in this order.
 fn shows(program: &str, lines: &[&str]) {
     shows_with(program, &[], lines);
 }
 
-/// The same for one that is told something.
+/// The same with arguments.
 fn shows_with(program: &str, args: &[&str], lines: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let run = Command::new(program).args(args).current_dir(folder.path()).env_remove("DATABASE_URL").output();
@@ -63,7 +63,7 @@ fn unique_shows_every_way_to_meet_a_second_job() {
 fn bulk_stores_all_or_nothing() {
     let lines = [
         "10000 jobs in one transaction",
-        "refused: jobs[4711].priority: 1000; allowed: -100 (first) to 100 (last)",
+        "refused: jobs[4711].priority: 1000; expected -100 (first) to 100 (last)",
         "10000 invoice jobs queued in queue default",
     ];
     shows(env!("CARGO_BIN_EXE_bulk"), &lines);
@@ -72,8 +72,8 @@ fn bulk_stores_all_or_nothing() {
 #[test]
 fn progress_and_cancel_ends_a_running_job_politely() {
     let lines = [
-        "handler: removing half a film, because cancelled: nobody wants to see it",
-        "failure: cancelled: nobody wants to see it",
+        "handler: removing half a film, because cancelled: the customer has left",
+        "failure: cancelled: the customer has left",
         "log: removed what was rendered",
     ];
     shows(env!("CARGO_BIN_EXE_progress_and_cancel"), &lines);
@@ -98,7 +98,7 @@ fn graceful_stop_gives_back_what_did_not_end() {
 
 #[test]
 fn told_to_end_needs_no_signal() {
-    shows(env!("CARGO_BIN_EXE_told_to_end"), &["settled 1, told to end: true"]);
+    shows(env!("CARGO_BIN_EXE_told_to_end"), &["settled 1, told to stop: true"]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn inspect_finds_what_failed_and_does_it_again() {
         "row 17 failed: the row has no date",
         "  log: reading row 17",
         "row 7 failed: the row has no date",
-        "2 jobs shall be done again",
+        "2 jobs run again",
         "queue default: jobs are waiting",
     ];
     shows(env!("CARGO_BIN_EXE_inspect"), &lines);
@@ -134,9 +134,9 @@ fn singleton_runs_on_one_instance_at_a_time() {
         "compactor runs on A under fence 1",
         "on duty: A; standing by: 1",
         "10 charges are done, of each customer one at a time",
-        "compactor on A ends, because the host stops",
+        "compactor on A ends, because the host is shutting down",
         "compactor runs on B under fence 2",
-        "nobody is on duty: true",
+        "no instance is on duty: true",
     ];
     shows(env!("CARGO_BIN_EXE_singleton"), &lines);
 }
@@ -181,7 +181,7 @@ fn own_effect_once_refuses_the_late_holder() {
     let lines = [
         "host B writes with fence",
         "host A writes with fence 1: TooLate",
-        "host A was told: 1 settlement refused",
+        "host A learns: 1 result rejected",
         "on the shelf: 1 entry, by host B",
     ];
     shows(env!("CARGO_BIN_EXE_own_effect_once"), &lines);
@@ -192,10 +192,10 @@ fn hold_a_lease_keeps_others_out_and_says_who_has_it() {
     let lines = [
         "held under fence 1",
         "a second time: no",
-        "lease month-end was not had within 0.3 s: it is held by web-3 since",
+        "could not acquire lease month-end within 0.3 s: held by web-3 since",
         "web-4 has it under fence 3",
         "compacted until told: true",
-        "the work stopped: somebody broke it",
+        "the work stopped: it was broken",
         "fence 1: ended by broke",
         "held now: false",
     ];
@@ -206,8 +206,8 @@ fn hold_a_lease_keeps_others_out_and_says_who_has_it() {
 fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
     let lines = [
         "host B writes with fence 2",
-        "host A with fence 1 is refused: it is not held any more by whoever names it",
-        "host A was told: its time was over at",
+        "host A with fence 1 is rejected: the lease or job is no longer held by this owner",
+        "host A learns: it expired at",
         "on the shelf: by host B",
     ];
     shows(env!("CARGO_BIN_EXE_fenced_write"), &lines);
@@ -216,8 +216,8 @@ fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
 #[test]
 fn in_order_keeps_each_cart_in_its_order() {
     let lines = [
-        "cart 7, ink: job ",
-        "cart 8, ink: job ",
+        "cart 7, ink: it waits for job ",
+        "cart 8, ink: it waits for job ",
         "cart 7: add a pen, add ink, check out",
         "cart 8: add a pen, add ink, check out",
         "cart 9: charge failed, charge, deliver",
@@ -229,7 +229,7 @@ fn in_order_keeps_each_cart_in_its_order() {
 #[test]
 fn limits_are_kept_and_used_up() {
     let lines = [
-        "the third: its limit smtp has room, but 2 come before it",
+        "the third: its limit smtp has room, but 2 jobs are ahead of it",
         "a number: 2 at once",
         "a queue: 3 at once",
         "a rate: 5 jobs in no less than a fifth of a second",
@@ -248,7 +248,7 @@ fn fair_share_serves_the_small_customer_in_turn() {
 fn after_jobs_runs_in_order_and_cancels_what_cannot_be_done() {
     let lines = [
         "lay out: it waits for ",
-        "print: cancelled: job translate, for which it waited, failed",
+        "print: cancelled: job translate, which it depends on, failed",
         "then: lay out, tidy up",
     ];
     shows(env!("CARGO_BIN_EXE_after_jobs"), &lines);
@@ -259,7 +259,7 @@ fn timers_fire_and_answer_what_they_did_and_will_do() {
     let lines = [
         "steadily: report of month 5",
         "nightly comes 3 times, first at ",
-        "reminder: it was paused at ",
+        "reminder: paused at ",
         "reminder: report of month 12",
         "a backfill would enqueue 3 jobs",
         "3 jobs so far",
@@ -275,7 +275,7 @@ fn timers_fire_and_answer_what_they_did_and_will_do() {
     shows(env!("CARGO_BIN_EXE_timers"), &lines);
 }
 
-/// What the example of stars tells, whichever store its instances have in common.
+/// The output of the stars example, on any store.
 const STARS: [&str; 10] = [
     "two instances of a service have one store",
     "the first is killed (kill -9) while it builds ",
@@ -285,7 +285,7 @@ const STARS: [&str; 10] = [
     "4 stars were watched by being told each change (server-sent events): all came",
     "every place to watch answered 200 until its star was there, and then 303: true",
     "stars asked for: 12; stars in the sky: 12",
-    "204 when whoever watched Sol is done with it",
+    "204 when the watcher of Sol removes it",
     "404 from then on",
 ];
 
@@ -297,7 +297,7 @@ fn stars_are_made_once_although_an_instance_is_killed() {
 #[test]
 fn stars_are_made_once_on_a_database_as_well() {
     let server = own_postgres::Server::start_hasty().expect("a test has a PostgreSQL of its own");
-    // What a first run leaves behind is none of the second one's business.
+    // The second run must not see what the first one left behind.
     for _ in 0..2 {
         shows_with(env!("CARGO_BIN_EXE_stars"), &[&server.url()], &STARS);
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::programs::{self, Length};
+use crate::programs::{self, Plan};
 use crate::tally::Tally;
 
 /// The consequence of a missing component of the toolchain.
@@ -38,7 +38,7 @@ struct Step {
 }
 
 /// Runs every step, also after one has failed, and ends with their outcomes and times.
-pub fn run(missing: Missing, length: Length) -> Result<(), Failure> {
+pub fn run(missing: Missing, plan: Plan) -> Result<(), Failure> {
     let root = files::root();
     let mut steps = Vec::new();
     let mut tally = Tally::default();
@@ -56,7 +56,7 @@ pub fn run(missing: Missing, length: Length) -> Result<(), Failure> {
     })?);
     println!("\n── tests");
     steps.push(timed("tests", || {
-        let passed = programs::run(&root, built, linter.take().as_deref(), length, &mut tally)?;
+        let passed = programs::run(&root, built, linter.take().as_deref(), plan, &mut tally)?;
         Ok(if passed { Outcome::Passed } else { Outcome::Failed })
     })?);
     println!();

@@ -20,9 +20,7 @@ const ONLY_TESTS_VALUED: &[&str] =
 
 /// The environment in which cargo calls this program as rustdoc.
 pub fn env() -> Result<Vec<(String, String)>, Failure> {
-    // The build may have replaced the running file; its name still leads to its successor.
-    let own = std::env::args().next().map(PathBuf::from).and_then(|own| own.canonicalize().ok());
-    let own = own.ok_or_else(|| Failure::check("the path of this program is unknown"))?;
+    let own = own_path()?;
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_default());
     let rustdoc = Some(cargo.with_file_name("rustdoc")).filter(|path| path.is_file());
     let rustdoc = rustdoc.unwrap_or_else(|| "rustdoc".into());
@@ -30,6 +28,12 @@ pub fn env() -> Result<Vec<(String, String)>, Failure> {
         ("RUSTDOC".to_owned(), own.display().to_string()),
         (RUSTDOC.to_owned(), rustdoc.display().to_string()),
     ])
+}
+
+/// This program. The build may have replaced the running file; its name leads to its successor.
+pub fn own_path() -> Result<PathBuf, Failure> {
+    let own = std::env::args().next().map(PathBuf::from).and_then(|own| own.canonicalize().ok());
+    own.ok_or_else(|| Failure::check("the path of this program is unknown"))
 }
 
 /// Acts as rustdoc.

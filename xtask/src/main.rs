@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use xtask::check::{self, Missing};
 use xtask::failure::Failure;
-use xtask::programs::Length;
-use xtask::{documentation, lines, mutants, prose, sim};
+use xtask::programs::Plan;
+use xtask::{book, documentation, files, lines, mutants, package, prose, sim};
 
 const HELP: &str = "\
 Automation for this repository.
@@ -15,12 +15,16 @@ Usage: cargo xtask <command>
 Commands:
   test [--long]              run format, lints, documentation and all tests; .ci/run calls this.
                              --long adds the fault tests that take minutes.
-                             A missing rustfmt or clippy is reported and skipped
-  ci [--long]                the same, but a missing rustfmt or clippy fails; run it before you push
+                             Test programs that passed and have not changed since are skipped,
+                             and so is a missing rustfmt or clippy, which is reported
+  ci [--long]                the same, but nothing is skipped; run it before you push
   sim [--seeds N] [--from S] simulate whole clusters for N seeds, from seed S
   mutants [--seeds N] [--only NAME]
                              plant each bug in turn: the simulation must find it within N seeds
+  package [--build]          check, pack and rehearse publishing every crate; --build compiles each
+                             from its package
   lines                      print the length of each source file
+  book                       build the book into target/book
   prose [PATH...]            check the text that people read, in these files or in all
   help                       print this text
 
@@ -29,6 +33,9 @@ Exit codes: 0 success, 1 a check failed, 2 invalid command.
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(code) = mutants::compile_as_wrapper(&args) {
+        return code;
+    }
     if let Some(rustdoc) = std::env::var_os(documentation::RUSTDOC) {
         return documentation::run(&rustdoc, &args);
     }
@@ -46,12 +53,14 @@ fn run(args: &[String]) -> Result<(), Failure> {
         return Err(Failure::usage(format!("which command?\n\n{HELP}")));
     };
     match command.as_str() {
-        "test" => check::run(Missing::Skipped, length(rest)?),
-        "ci" => check::run(Missing::Fails, length(rest)?),
+        "test" => check::run(Missing::Skipped, Plan { is_long: is_long(rest)?, is_complete: false }),
+        "ci" => check::run(Missing::Fails, Plan { is_long: is_long(rest)?, is_complete: true }),
         "sim" => sim::run(&sim::Sim::parse(rest)?),
         "mutants" => mutants::run(&mutants::Mutants::parse(rest)?),
+        "package" => package::run(&files::root(), package::Depth::parse(rest)?),
         "lines" => no_more(rest).and_then(|()| lines::run()),
         "prose" => prose::run(rest),
+        "book" => no_more(rest).and_then(|()| book::run()),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
@@ -60,10 +69,10 @@ fn run(args: &[String]) -> Result<(), Failure> {
     }
 }
 
-fn length(rest: &[String]) -> Result<Length, Failure> {
+fn is_long(rest: &[String]) -> Result<bool, Failure> {
     match rest.split_first() {
-        Some((option, more)) if option == "--long" => no_more(more).map(|()| Length::Long),
-        _ => no_more(rest).map(|()| Length::Usual),
+        Some((option, more)) if option == "--long" => no_more(more).map(|()| true),
+        _ => no_more(rest).map(|()| false),
     }
 }
 

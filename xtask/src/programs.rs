@@ -15,7 +15,7 @@ use crate::check::{cargo, linting};
 use crate::failure::Failure;
 use crate::last_words::why;
 use crate::tally::Tally;
-use crate::{documentation, second_try};
+use crate::{documentation, fresh, second_try};
 
 /// Builds every test program and names each on its own line.
 const BUILD: &[&str] = &[
@@ -48,11 +48,11 @@ const LONG: &[(&str, &str)] = &[
 
 /// The tests that a run includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Length {
-    /// All tests but the long fault tests.
-    Usual,
-    /// The long fault tests as well.
-    Long,
+pub struct Plan {
+    /// Adds the long fault tests.
+    pub is_long: bool,
+    /// Runs programs that passed before and have not changed since, too.
+    pub is_complete: bool,
 }
 
 /// A test program, as cargo has built it.
@@ -67,6 +67,8 @@ pub struct Program {
     said: PathBuf,
     /// The folder of its package, where its tests find their files.
     folder: PathBuf,
+    /// The files besides those of the repository whose change makes an earlier pass void.
+    inputs: Vec<PathBuf>,
 }
 
 /// One that failed, which of its tests did, and what it said about it.
@@ -89,7 +91,24 @@ pub fn build(root: &Path, linter: Option<&Path>) -> Result<Vec<Program>, Failure
     if !output.status.success() {
         return Ok(Vec::new());
     }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(program_of).collect())
+    let messages: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let mut programs: Vec<Program> = messages.iter().filter_map(program_of).collect();
+    for program in &mut programs {
+        let of_package = |message: &&Value| folder_of(message).as_ref() == Some(&program.folder);
+        let binaries =
+            messages.iter().filter(of_package).filter_map(|message| message["executable"].as_str());
+        program.inputs =
+            binaries.map(PathBuf::from).filter(|binary| !binary.starts_with(deps(&program.file))).collect();
+        program.inputs.push(program.file.clone());
+    }
+    Ok(programs)
+}
+
+fn deps(file: &Path) -> &Path {
+    file.parent().unwrap_or(file)
 }
 
 /// Runs all programs, adds up their results, and returns true if every test passed.
@@ -97,7 +116,7 @@ pub fn run(
     root: &Path,
     mut programs: Vec<Program>,
     linter: Option<&Path>,
-    length: Length,
+    plan: Plan,
     tally: &mut Tally,
 ) -> Result<bool, Failure> {
     let Some(beside) = programs.first().and_then(|program| program.file.parent()).map(Path::to_path_buf)
@@ -105,10 +124,20 @@ pub fn run(
         println!("nothing to run: the build failed");
         return Ok(false);
     };
-    if length == Length::Long {
+    if plan.is_long {
         programs.extend(long(&programs)?);
     }
     programs.push(documentation_of(root, &beside, linter)?);
+    programs.push(own_command("book", BOOK, root, &beside)?);
+    if !plan.is_complete {
+        let newest = fresh::newest_text(root).map_err(lost("the repository"))?;
+        let all = programs.len();
+        programs.retain(|program| !fresh::has_passed(&program.said, &program.inputs, newest));
+        println!(
+            "{} programs have not changed since they passed; `cargo xtask ci` runs them, too",
+            all - programs.len()
+        );
+    }
     let lanes = std::thread::available_parallelism().map_or(1, usize::from) + 1;
     println!("{} test programs, {lanes} at a time", programs.len());
     let (failed, mut times) = in_lanes(longest_first(programs), lanes, tally)?;
@@ -148,6 +177,7 @@ fn documentation_of(root: &Path, beside: &Path, linter: Option<&Path>) -> Result
         env,
         said: beside.join("documentation.said"),
         folder: root.to_path_buf(),
+        inputs: fresh::sources(root).map_err(lost("the repository"))?,
     })
 }
 
@@ -169,29 +199,46 @@ fn pass_alone(failed: &[Failed], tally: &mut Tally) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Reads a test program from a line of cargo's messages.
-fn program_of(line: &str) -> Option<Program> {
-    let told: Value = serde_json::from_str(line).ok()?;
-    if told["reason"] != "compiler-artifact" || told["profile"]["test"] != true {
+/// Reads a test program from a message of cargo.
+fn program_of(message: &Value) -> Option<Program> {
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
         return None;
     }
-    let folder = Path::new(told["manifest_path"].as_str()?).parent()?.to_path_buf();
+    let folder = folder_of(message)?;
     let package = folder.file_name()?.to_string_lossy().replace('-', "_");
-    let file = PathBuf::from(told["executable"].as_str()?);
+    let file = PathBuf::from(message["executable"].as_str()?);
     Some(Program {
-        name: format!("{package} {}", told["target"]["name"].as_str()?),
+        name: format!("{package} {}", message["target"]["name"].as_str()?),
         said: file.with_extension("said"),
         file,
         args: vec![THREADS.to_owned()],
         env: Vec::new(),
         folder,
+        inputs: Vec::new(),
     })
+}
+
+fn folder_of(message: &Value) -> Option<PathBuf> {
+    Some(Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf())
 }
 
 fn longest_first(mut programs: Vec<Program>) -> VecDeque<Program> {
     let place = |program: &Program| LONGEST.iter().position(|name| *name == program.name);
     programs.sort_by_key(|program| place(program).unwrap_or(LONGEST.len()));
     programs.into()
+}
+
+/// Another command of this program.
+fn own_command(command: &str, name: &str, root: &Path, beside: &Path) -> Result<Program, Failure> {
+    Ok(Program {
+        name: name.to_owned(),
+        file: documentation::own_path()?,
+        args: vec![command.to_owned()],
+        env: Vec::new(),
+        said: beside.join(format!("{command}.said")),
+        folder: root.to_path_buf(),
+        inputs: Vec::new(),
+    })
 }
 
 type Times = Vec<(String, Duration)>;
@@ -219,6 +266,7 @@ fn in_lanes(
                     took.as_secs(),
                     all - left
                 );
+                fresh::note(&program.said, passed).map_err(lost(&program.name))?;
                 let own = Tally::of(said).map_err(lost(&program.name))?;
                 tally.add_all(own);
                 times.push((program.name.clone(), took));
@@ -301,8 +349,8 @@ mod tests {
 
     fn program(name: &str, file: &str) -> Program {
         let said = Path::new(file).with_extension("said");
-        let (args, env) = (Vec::new(), Vec::new());
-        Program { name: name.into(), file: file.into(), args, env, said, folder: "/".into() }
+        let (args, env, inputs) = (Vec::new(), Vec::new(), Vec::new());
+        Program { name: name.into(), file: file.into(), args, env, said, folder: "/".into(), inputs }
     }
 
     #[test]
@@ -316,19 +364,19 @@ mod tests {
             env: Vec::new(),
             said: "/t/browser-1.said".into(),
             folder: "/r/crates/tenure-ui".into(),
+            inputs: Vec::new(),
         };
-        assert_eq!(program_of(line), Some(expected));
+        assert_eq!(program_of(&serde_json::from_str(line).unwrap()), Some(expected));
     }
 
     #[test]
     fn what_is_no_test_program_is_passed_over() {
         for line in [
-            "",
             r#"{"reason":"build-finished","success":true}"#,
             r#"{"reason":"compiler-artifact","manifest_path":"/r/a/Cargo.toml","target":{"name":"a"},"profile":{"test":false},"executable":"/t/a"}"#,
             r#"{"reason":"compiler-artifact","manifest_path":"/r/a/Cargo.toml","target":{"name":"a"},"profile":{"test":true},"executable":null}"#,
         ] {
-            assert_eq!(program_of(line), None, "{line}");
+            assert_eq!(program_of(&serde_json::from_str(line).unwrap()), None, "{line}");
         }
     }
 

@@ -104,7 +104,7 @@ static FILLED: LazyLock<TempDir> = LazyLock::new(|| {
 
 /// A server on what is in a folder, which is filled if nothing is in it.
 fn started(folder: &Path) -> (Program, String) {
-    let mut dev = Program::start(&["dev", "--seed", "--db", "dev.db", "--port", "0"], folder);
+    let mut dev = Program::start(&["dev", "--seed", "--verbose", "--db", "dev.db", "--port", "0"], folder);
     let line = dev.line_with("http://", SOON);
     let address = line.split("http://").nth(1).unwrap().split([';', ' ']).next().unwrap().to_owned();
     // What it is filled with is there before the first job of its own.

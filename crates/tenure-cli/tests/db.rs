@@ -53,7 +53,7 @@ fn a_file_is_looked_after() {
     let url = path.display().to_string();
     let missing = db(&["status"], &url);
     assert_eq!(missing.status.code(), Some(3));
-    assert!(complained(&missing).contains("no such file"), "{}", complained(&missing));
+    assert!(complained(&missing).contains("file not found"), "{}", complained(&missing));
     let damage = "INSERT INTO ready (lane, priority, round, due, seq, begun) VALUES (1, 0, 0, 1, 4711, 0)";
     is_looked_after(&url, || {
         rusqlite::Connection::open(&path).unwrap().execute(damage, []).unwrap();
@@ -92,7 +92,7 @@ fn a_database_is_looked_after() {
         );
     });
     let told = said(&db(&["status"], &server.url()));
-    assert!(told.contains("PostgreSQL") && told.contains("heard: "), "{told}");
+    assert!(told.contains("PostgreSQL") && told.contains("LISTEN/NOTIFY works"), "{told}");
     // The SQL for a schema beside it is printed, run by psql, and known as a migration.
     let printed = db(&["migrate", "--print-sql", "--grant-to", "shop", "--schema", "beside"], &server.url());
     let sql = said(&printed);

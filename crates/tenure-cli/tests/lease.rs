@@ -201,7 +201,7 @@ fn a_queue_says_what_holds_for_its_jobs_and_is_full_when_it_says_so() {
     let job: Value = serde_json::from_str(&good(tenure(&["job", "get", id.trim(), "-o", "json"]))).unwrap();
     assert_eq!(job["max_attempts"], 3);
     let full = submit();
-    assert!(full.code != 0 && full.err.contains("no more may"), "{} {}", full.code, full.err);
+    assert!(full.code != 0 && full.err.contains("the queue is full"), "{} {}", full.code, full.err);
     good(tenure(&["queue", "set", "post", "--max-depth", "none", "--lease", "none"]));
     good(submit());
     assert_eq!(tenure(&["queue", "set", "post"]).code, 2);

@@ -5,6 +5,7 @@
 mod apps;
 mod around;
 mod bench;
+mod book;
 mod browser;
 mod chart;
 mod clients;

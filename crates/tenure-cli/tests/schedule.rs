@@ -26,8 +26,7 @@ fn a_script_reads_what_an_expression_means_and_when_it_comes() {
     let answer: serde_json::Value = serde_json::from_str(&said(&preview(&asked))).unwrap();
     assert_eq!(answer["description"], "every day at 02:30, Europe/Berlin");
     assert_eq!(answer["next"], serde_json::json!(["2026-03-29T01:30:00Z", "2026-03-30T00:30:00Z"]));
-    let warning =
-        "the clocks jump over 2026-03-29 02:30:00 (DST): that slot comes at 2026-03-29T03:30:00+02:00";
+    let warning = "2026-03-29 02:30:00 is skipped by a clock change (DST): that run happens at 2026-03-29T03:30:00+02:00";
     assert_eq!(answer["warnings"], serde_json::json!([warning]));
 }
 

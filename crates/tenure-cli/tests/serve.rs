@@ -122,7 +122,7 @@ fn a_place_that_cannot_be_listened_on_is_told() {
     let (_server, address) = served(folder.path());
     let taken = run(&["serve", "--db", "jobs.db", "--bind", &address], folder.path());
     assert_eq!(taken.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&taken.stderr).contains("cannot be listened on"), "{taken:?}");
+    assert!(String::from_utf8_lossy(&taken.stderr).contains("cannot listen on"), "{taken:?}");
     let open = run(&["serve", "--db", "jobs.db", "--bind", "0.0.0.0:0"], folder.path());
     assert_eq!(open.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&open.stderr).contains("127.0.0.1"), "{open:?}");
@@ -134,15 +134,18 @@ fn whoever_asks_the_demo_for_a_star_ends_at_it() {
     let mut program =
         Program::start(&["dev", "--memory", "--port", "0", "--jobs-per-second", "0"], folder.path());
     let line = program.line_with("http://", SOON);
-    let address = line.split("http://").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    let address = line.split("http://").nth(1).unwrap().to_owned();
     let (status, head, _) = ask(&address, "GET", "/demo/stars", "", "");
     let star =
         head.lines().find_map(|line| line.strip_prefix("location: ")).expect("it leads somewhere").to_owned();
     assert!(status == 303 && star.starts_with("/stars/"), "{head}");
     let answer = ask(&address, "GET", &star, "", "");
-    assert_eq!((answer.0, json_of(&answer)["name"].as_str()), (200, Some("a star that was asked for")));
+    assert_eq!((answer.0, json_of(&answer)["name"].as_str()), (200, Some("Sol")));
     let (status, head, _) = ask(&address, "POST", "/demo/stars", "", "");
     assert!(status == 202 && head.contains("location: /queue/"), "{head}");
+    let (_, head, _) = ask(&address, "POST", "/demo/stars", "", r#"{"name":"Vega"}"#);
+    let id = head.split("location: /queue/").nth(1).unwrap().split('\r').next().unwrap().to_owned();
+    assert_eq!(json_of(&ask(&address, "GET", &format!("/v1/jobs/{id}"), "", ""))["args"]["name"], "Vega");
     program.interrupt();
     assert_eq!(program.end(SOON), Some(0));
 }

@@ -78,7 +78,7 @@ fn an_access_token_that_is_bound_to_a_queue_does_nothing_elsewhere() {
     assert_eq!(tenure(&["submit", "k", "{}", "--queue", "import-7"]).status.code(), Some(0));
     let refused = tenure(&["submit", "k", "{}"]);
     assert_eq!(refused.status.code(), Some(4), "{refused:?}");
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("does not reach"), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("does not cover"), "{refused:?}");
     let odd = ["token", "create", "--db", "jobs.db", "--name", "x", "--scope", "admin", "--queue", "mail"];
     assert_eq!(run(&odd, folder.path()).status.code(), Some(7), "who may do all is bound to nothing");
 }

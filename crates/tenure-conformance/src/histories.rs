@@ -85,7 +85,7 @@ async fn histories_of_jobs_with_keys_come_to_every_gate(_given: Given) {
         "NoSuchJob",
         "AfterJobs {",
         "Spoiled {",
-        "for which it waited",
+        "which it depends on",
         "NotItsTurn {",
         "LimitFull { key: Some",
         "RateReached { key: Some",
@@ -117,7 +117,7 @@ async fn histories_of_timers_come_to_all_that_becomes_of_a_slot(_given: Given) {
         "Triggered(",
         "Busy(",
         "Backfilled {",
-        "the next slot of timer",
+        "the next run of timer",
         "Blocked { on: Order",
         "Blocked { on: Limit",
     ];

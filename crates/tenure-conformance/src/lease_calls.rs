@@ -171,6 +171,6 @@ async fn a_call_with_too_many_wishes_takes_none_of_them(given: Given) {
     let mut wishes = many(limits::LEASE_STEPS);
     wishes.insert(0, wish("y", acquire(1)));
     let fault = given.store.lease(wishes).await.unwrap_err();
-    assert!(!fault.is_passing() && fault.to_string().contains("20000 are allowed"), "{fault}");
+    assert!(!fault.is_passing() && fault.to_string().contains("the maximum is 20000"), "{fault}");
     assert_eq!(given.info("y").await, None);
 }

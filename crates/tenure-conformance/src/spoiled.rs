@@ -28,13 +28,13 @@ async fn end_badly(given: &Given, how: &str, id: JobId) {
     match how {
         "failed" => _ = given.settle(given.take("post").await, failed()).await,
         "was cancelled" => _ = given.cancel(id).await,
-        "was removed" => _ = given.change(id, Change::Delete).await,
+        "was deleted" => _ = given.change(id, Change::Delete).await,
         other => panic!("{other}"),
     }
 }
 
 async fn a_job_is_cancelled_when_one_that_it_waits_for_ends_badly(given: Given) {
-    for how in ["failed", "was cancelled", "was removed"] {
+    for how in ["failed", "was cancelled", "was deleted"] {
         let other = given.enqueue("post", 1).await[0];
         let job = put_after(&given, &[other], IfFailed::Cancel).await;
         end_badly(&given, how, other).await;
@@ -43,13 +43,13 @@ async fn a_job_is_cancelled_when_one_that_it_waits_for_ends_badly(given: Given) 
         let job = given.job(job).await;
         assert_eq!(job.state.name(given.now()), StateName::Cancelled, "{how}");
         let failure = job.failure.expect("it says why");
-        let words = format!("job {other}, for which it waited, {how}");
+        let words = format!("job {other}, which it depends on, {how}");
         assert_eq!((failure.cause, failure.message, job.attempt), (Cause::Cancelled, words, 0));
     }
 }
 
 async fn a_job_runs_though_one_that_it_waits_for_ends_badly_if_it_said_so(given: Given) {
-    for how in ["failed", "was cancelled", "was removed"] {
+    for how in ["failed", "was cancelled", "was deleted"] {
         let others = given.enqueue("post", 2).await;
         let job = put_after(&given, &others, IfFailed::Run).await;
         end_badly(&given, how, others[0]).await;

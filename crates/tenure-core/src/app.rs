@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{HostId, Invalid, Timestamp, invalid, limits};
 
-/// The configured name that all instances of one program share.
+/// An app id: a configured name that all instances of one program share.
 ///
-/// It goes into the names of leases, so it does not change with the program's version.
+/// It is part of lease names, so it must not change with the program's version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AppId(Arc<str>);
@@ -35,7 +35,7 @@ impl AppId {
             "app id",
             format_args!("{shown:?}"),
             format_args!(
-                "1 to {} of the characters a-z 0-9 and -, not starting or ending with a dash, no two dashes in a row",
+                "1 to {} characters of a-z, 0-9 and -, with no dash at either end and no two dashes in a row",
                 limits::APP_ID_BYTES
             ),
         ))
@@ -76,7 +76,7 @@ impl TryFrom<String> for AppId {
     }
 }
 
-/// Which program uses an app id.
+/// The program that uses an app id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppUse {
     /// The app id.
@@ -98,13 +98,13 @@ pub struct AppUse {
 pub fn check_program(program: &str) -> Result<(), Invalid> {
     let allowed = || format!("1 to {} bytes without control characters", limits::PROGRAM_BYTES);
     if program.is_empty() {
-        return Err(Invalid::new("program", "empty text", allowed()));
+        return Err(Invalid::new("program", "empty", allowed()));
     }
     if program.len() > limits::PROGRAM_BYTES {
-        return Err(Invalid::new("program", format_args!("text of {} bytes", program.len()), allowed()));
+        return Err(Invalid::new("program", format_args!("{} bytes", program.len()), allowed()));
     }
     if let Some(odd) = program.chars().find(|c| c.is_control()) {
-        return Err(Invalid::new("program", format_args!("text with the character {odd:?}"), allowed()));
+        return Err(Invalid::new("program", format_args!("invalid character {odd:?}"), allowed()));
     }
     Ok(())
 }

@@ -6,47 +6,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fence, HostId, Timestamp, invalid, limits};
 
-/// The record of one delivery of a job to a holder.
+/// The record of one delivery of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Which try of the job this is: 1, 2, … Given back ones do not count and repeat their number.
+    /// Attempt number: 1, 2, … An attempt that was released does not count and keeps its number.
     pub attempt: u32,
-    /// Which grant of the job this is: 1, 2, … Every one counts.
+    /// Delivery number: 1, 2, … Every grant counts.
     pub delivery: u32,
-    /// The fence of this ownership.
+    /// Fencing token of this delivery.
     pub fence: Fence,
-    /// Who had it.
+    /// The host.
     pub holder: HostId,
-    /// When it was granted.
+    /// Start time.
     pub started: Timestamp,
-    /// When and how it ended; `None` while it runs.
+    /// End time and outcome; `None` while it is running.
     pub ended: Option<(Timestamp, AttemptEnd)>,
-    /// What went wrong.
+    /// The error.
     pub failure: Option<Failure>,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnd {
-    /// The job is done.
+    /// The job succeeded.
     Succeeded,
     /// The job failed for good.
     Failed,
-    /// It failed and the job is tried again.
+    /// The attempt failed and the job is retried.
     Retried,
-    /// The handler asked to be called later.
+    /// The handler snoozed the job.
     Snoozed,
-    /// The holder gave the job back.
+    /// The worker released the job.
     Released,
-    /// The holder fell silent past its lease.
+    /// The worker stopped responding and its lease expired.
     Lost,
     /// The job was cancelled.
     Cancelled,
 }
 
 impl AttemptEnd {
-    /// Whether an attempt that ends so is spent. What was given back is not.
+    /// Returns `true` if the outcome spends the attempt. Snoozed and released attempts are not spent.
     #[must_use]
     pub fn spends(self) -> bool {
         match self {
@@ -55,7 +55,7 @@ impl AttemptEnd {
         }
     }
 
-    /// The name as text.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,16 +70,16 @@ impl AttemptEnd {
     }
 }
 
-/// What went wrong in an attempt.
+/// The error of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The kind of trouble.
+    /// The category.
     pub cause: Cause,
-    /// What the handler, or Tenure in its place, said of it. Bounded.
+    /// The message, limited in length.
     pub message: String,
 }
 
-/// The kind of trouble an attempt met.
+/// The category of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -87,26 +87,26 @@ pub enum Cause {
     Error,
     /// The handler panicked.
     Panic,
-    /// The attempt took longer than its timeout.
+    /// The attempt exceeded its timeout.
     TimedOut,
-    /// The arguments could not be read as the kind's type.
+    /// The args could not be parsed as the type of the kind.
     Undecodable,
     /// The output could not be stored.
     Unstorable,
-    /// No handler of this kind is known to a worker that was told to refuse such jobs.
+    /// A worker that refuses unknown kinds has no handler for the kind.
     UnknownKind,
-    /// The holder fell silent past its lease.
+    /// The worker stopped responding and its lease expired.
     Lost,
-    /// Somebody cancelled the job.
+    /// The job was cancelled.
     Cancelled,
-    /// Somebody cancelled the job and its handler did not stop within the grace.
+    /// The job was cancelled and its handler did not stop within the grace period.
     Deaf,
-    /// The job was granted more often than its policy allows.
+    /// The job was delivered more often than its policy allows.
     Deliveries,
 }
 
 impl Failure {
-    /// A failure of this cause; a long message is cut and marked, and NUL in it replaced.
+    /// Creates an error. A long message is truncated and marked, and NUL characters are replaced.
     #[must_use]
     pub fn new(cause: Cause, message: &str) -> Self {
         Self { cause, message: invalid::storable(message, limits::FAILURE_BYTES) }
@@ -116,17 +116,17 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let label = match self.cause {
-            Cause::Error if self.message.is_empty() => "an error that says nothing",
+            Cause::Error if self.message.is_empty() => "an error without a message",
             Cause::Error => return f.write_str(&self.message),
             Cause::Panic => "panic",
             Cause::TimedOut => "timed out",
-            Cause::Undecodable => "undecodable args",
-            Cause::Unstorable => "unstorable output",
+            Cause::Undecodable => "invalid args",
+            Cause::Unstorable => "output cannot be stored",
             Cause::UnknownKind => "unknown kind",
             Cause::Lost => "lost",
             Cause::Cancelled => "cancelled",
-            Cause::Deaf => "cancelled, deaf",
-            Cause::Deliveries => "delivered too often",
+            Cause::Deaf => "cancelled, but did not stop",
+            Cause::Deliveries => "too many deliveries",
         };
         if self.message.is_empty() {
             return f.write_str(label);

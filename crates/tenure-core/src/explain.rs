@@ -105,29 +105,29 @@ pub struct Limited {
     pub ahead: u32,
 }
 
-/// The one reason why a job is where it is.
+/// The one reason for which a job is in its current state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Reason {
-    /// It has ended; nothing is left to do.
+    /// It has ended.
     Finished {
-        /// How.
+        /// How it ended.
         end: End,
-        /// When.
+        /// End time.
         at: Timestamp,
     },
     /// It is running.
     Running {
-        /// Who has it.
+        /// The host.
         holder: HostId,
-        /// Until when, unless renewed.
+        /// Expiry of its lease, unless renewed.
         until: Timestamp,
-        /// Whether its holder has been asked to stop.
+        /// `true` if the host was asked to stop it.
         cancelling: bool,
     },
-    /// Its holder has lost it and it may not be tried again: the next turn ends it.
+    /// Its host has lost it and no attempts are left; the next maintenance turn ends it.
     Ending {
-        /// Who had it.
+        /// The host.
         holder: HostId,
         /// How it will end.
         end: End,
@@ -137,62 +137,62 @@ pub enum Reason {
         /// The queue.
         queue: QueueName,
     },
-    /// Its time has not come.
+    /// It is not due yet.
     DueLater {
-        /// When it will.
+        /// Due time.
         due: Timestamp,
-        /// What it waits for.
+        /// Reason for waiting.
         why: Why,
     },
-    /// It failed and waits for its next attempt.
+    /// An attempt failed and it waits for the next one.
     BackingOff {
-        /// When that is.
+        /// Due time of the next attempt.
         due: Timestamp,
-        /// Attempts so far.
+        /// Number of attempts so far.
         attempts: u32,
-        /// What went wrong.
+        /// The error.
         failure: Option<Failure>,
     },
-    /// Jobs that it waits for have not ended.
+    /// Jobs that it depends on have not ended.
     AfterJobs {
-        /// They; at most a page.
+        /// These jobs; at most a page.
         jobs: Vec<JobId>,
     },
-    /// A job that it waited for ended badly or is gone: the next turn cancels it.
+    /// A job that it depends on did not succeed; the next maintenance turn cancels it.
     Spoiled {
         /// That job.
         job: JobId,
     },
-    /// Jobs of its ordering key come before it.
+    /// Other jobs with the same ordering key are ahead of it.
     NotItsTurn {
-        /// The key.
+        /// The ordering key.
         key: Key,
-        /// Whose turn it is.
+        /// The job whose turn it is.
         turn: Option<JobId>,
-        /// How many come before it.
+        /// Number of jobs ahead.
         ahead: u32,
     },
-    /// As many jobs of its limit run as may.
+    /// Its limit is reached.
     LimitFull {
-        /// The limit key; the queue's own limit if `None`.
+        /// The limit key; `None` for the limit of the queue.
         key: Option<Key>,
-        /// How many may.
+        /// The limit.
         most: u32,
-        /// The jobs that run, as far as they are known; at most a page.
+        /// The running jobs, as far as known; at most a page.
         running: Vec<JobId>,
     },
-    /// As many jobs of its limit have started as may in the time.
+    /// Its rate limit is reached.
     RateReached {
-        /// The limit key; the queue's own limit if `None`.
+        /// The limit key; `None` for the limit of the queue.
         key: Option<Key>,
-        /// When the next may start.
+        /// Time of the next start.
         next: Timestamp,
     },
-    /// Its limit has room, but not for all that come before it.
+    /// Its limit has room, but other jobs are ahead of it.
     BehindInLimit {
         /// The limit key.
         key: Key,
-        /// How many come before it.
+        /// Number of jobs ahead.
         ahead: u32,
     },
     /// No live worker serves its queue.
@@ -204,26 +204,26 @@ pub enum Reason {
     KindNotServed {
         /// The kind.
         kind: Kind,
-        /// The kinds that are served there.
+        /// The kinds that have handlers.
         served: Vec<Kind>,
     },
-    /// Every slot is taken of the live workers that have a handler for it.
+    /// All slots of the live workers that have a handler are busy.
     SlotsFull {
-        /// How many there are.
+        /// Number of slots.
         slots: u32,
-        /// How many of them jobs of other queues have, where the workers' slots in all are short.
+        /// Number of slots that are busy with jobs of other queues.
         elsewhere: u32,
-        /// The jobs that have them; at most a page.
+        /// The jobs in these slots; at most a page.
         running: Vec<JobId>,
     },
-    /// Nothing stands against it: it is reserved with the next turn of a worker.
+    /// The next free worker claims it.
     Next {
-        /// Due jobs before it in its queue.
+        /// Number of due jobs ahead of it in its queue.
         ahead: u32,
     },
 }
 
-/// Names the one reason why a job is where it is, by the same predicate as the claim.
+/// Returns the one reason for which a job is in its current state, by the same rules as the claim.
 #[must_use]
 pub fn explain(standing: &Standing, now: Timestamp) -> Reason {
     let job = &standing.job;

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 const COUNTER_BITS: u32 = 40;
 const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
 
-/// How often an installation was restored or failed over; the upper part of every [`Fence`].
+/// Counts restores and failovers of an installation; the upper part of every [`Fence`].
 ///
-/// A restored file may have forgotten grants that it made. Its epoch is raised before it grants
-/// again, so that no fence is ever granted twice.
+/// A restored file may lack grants that were made after the backup. Its epoch is raised before it grants again, so
+/// that no fencing token is ever granted twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Epoch(u16);
 
@@ -37,24 +37,24 @@ impl Epoch {
     }
 }
 
-/// The number of an ownership. It grows at each grant and never goes back.
+/// A fencing token. It grows with each grant and never goes back.
 ///
-/// It is one ordered number made of an [`Epoch`] and a counter, and fits in 53 bits.
+/// It is one ordered number, made of an [`Epoch`] and a counter, and fits in 53 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(u64);
 
 impl Fence {
-    /// The fence of what nobody has owned yet.
+    /// The fence of a name or job that was never granted.
     pub const NONE: Self = Self(0);
 
-    /// The fence that was stored or printed as this number.
+    /// Creates a fence from a stored or printed number.
     #[must_use]
     pub const fn from_number(number: u64) -> Self {
         Self(number)
     }
 
-    /// As one ordered number.
+    /// Returns the number.
     #[must_use]
     pub fn number(self) -> u64 {
         self.0

@@ -8,12 +8,12 @@ use uuid::Uuid;
 
 use crate::{Invalid, Name, Origin, Timestamp};
 
-/// Identifies a job: a UUID, version 7 unless its user chose otherwise.
+/// Identifies a job: a UUID, version 7 unless the user chose another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(Uuid);
 
-/// Identifies a host: one running program that uses the store. Drawn at start, never reused.
+/// Identifies a host: one running program that uses the store. It is generated at start and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HostId(Uuid);

@@ -1,30 +1,39 @@
-//! What is wrong with a value that somebody gave.
+//! The error about an invalid value.
 
 use std::fmt::Display;
 
-/// A value was refused at the edge: names the field, what was found there, and what is allowed.
+/// An invalid value: the field, what was found there, and what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {found}; allowed: {allowed}")]
+#[error("{field}: {found}; {}", remedy(.allowed))]
 pub struct Invalid {
-    /// The field as its user knows it, such as `queue` or `args`.
+    /// The field as users know it, such as `queue` or `args`.
     pub field: String,
-    /// What was found, described so that a secret or a huge value is not repeated.
+    /// What was found, without repeating a secret or a huge value.
     pub found: String,
-    /// The limit that it breaks.
+    /// What is allowed.
     pub allowed: String,
 }
 
 impl Invalid {
-    /// Says that `field` holds `found` where only `allowed` may stand.
+    /// Creates the error for a field.
     pub fn new(field: impl Into<String>, found: impl Display, allowed: impl Display) -> Self {
         Self { field: field.into(), found: found.to_string(), allowed: allowed.to_string() }
     }
 
-    /// The same complaint about one item of a batch.
+    /// Returns the same error for one item of a batch.
     #[must_use]
     pub fn in_item(mut self, index: usize) -> Self {
         self.field = format!("jobs[{index}].{}", self.field);
         self
+    }
+}
+
+/// Returns the end of a complaint: advice as it is, and anything else as an expectation.
+pub(crate) fn remedy(allowed: &str) -> String {
+    const ADVICE: [&str; 7] = ["write ", "use ", "set ", "see ", "remove ", "skip ", "did you mean "];
+    match ADVICE.iter().any(|verb| allowed.starts_with(verb)) {
+        true => allowed.to_owned(),
+        false => format!("expected {allowed}"),
     }
 }
 
@@ -65,7 +74,13 @@ mod tests {
     #[test]
     fn a_complaint_names_the_field_the_value_and_the_limit() {
         let complaint = at_most_bytes("args", 300, 256).unwrap_err().in_item(7);
-        assert_eq!(complaint.to_string(), "jobs[7].args: 300 bytes; allowed: at most 256 bytes");
+        assert_eq!(complaint.to_string(), "jobs[7].args: 300 bytes; expected at most 256 bytes");
+    }
+
+    #[test]
+    fn advice_is_not_an_expectation() {
+        let complaint = Invalid::new("schedule.zone", "\"Mars\"", "write a name such as UTC");
+        assert_eq!(complaint.to_string(), "schedule.zone: \"Mars\"; write a name such as UTC");
     }
 
     #[test]

@@ -9,16 +9,16 @@ use crate::{
     Terms, Timestamp, invalid, json, limits,
 };
 
-/// The encoded arguments of a job: JSON text that is kept as it was given, byte for byte.
+/// The args of a job: JSON text, stored byte for byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Args(Arc<[u8]>);
 
-/// What a job left behind when it succeeded.
+/// The output of a job that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Output {
-    /// The encoded result: JSON text. Empty if there is none.
+    /// The result as JSON text; empty if there is none.
     pub value: Vec<u8>,
-    /// The path of what it created, such as `/stars/7`.
+    /// The path of the resource that the job created, such as `/stars/7`.
     pub place: Option<String>,
 }
 
@@ -41,46 +41,46 @@ pub struct NewJob {
     pub terms: Arc<Terms>,
 }
 
-/// A job as a store has it.
+/// A job as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// Its identity.
+    /// Job ID.
     pub id: JobId,
-    /// The order in which the store accepted it.
+    /// Position in the order of acceptance.
     pub seq: u64,
-    /// Its type.
+    /// Kind.
     pub kind: Kind,
-    /// Where it waits or waited.
+    /// Queue.
     pub queue: QueueName,
-    /// What its handler is given.
+    /// Args.
     pub args: Args,
-    /// Its place among the due jobs of its queue.
+    /// Priority among the due jobs of its queue.
     pub priority: Priority,
-    /// When it was accepted.
+    /// Creation time.
     pub created: Timestamp,
-    /// All else that was agreed.
+    /// All other terms.
     pub terms: Arc<Terms>,
-    /// Where it stands.
+    /// State.
     pub state: State,
-    /// Attempts so far, the running one included.
+    /// Number of attempts, including the running one.
     pub attempt: u32,
-    /// Grants so far, the running one included.
+    /// Number of deliveries, including the running one.
     pub delivery: u32,
-    /// The number of its last ownership.
+    /// Latest fencing token.
     pub fence: Fence,
-    /// Its last or present holder.
+    /// Current or last host.
     pub holder: Option<HostId>,
-    /// When its last or present holder was granted it.
+    /// Start of the current or last attempt.
     pub started: Option<Timestamp>,
-    /// A wish that it stop.
+    /// Pending cancellation request.
     pub cancel: Option<CancelRequest>,
-    /// How far its present or last attempt has come.
+    /// Progress of the current or last attempt.
     pub progress: Option<Progress>,
-    /// What last went wrong.
+    /// Last error.
     pub failure: Option<Failure>,
-    /// What it left behind.
+    /// Output.
     pub output: Option<Output>,
-    /// When it may be removed.
+    /// Time at which it may be removed.
     pub expires: Option<Timestamp>,
 }
 
@@ -120,10 +120,10 @@ impl Output {
             invalid::at_most_bytes("place", place.len(), limits::PLACE_BYTES)?;
             let allowed = "a path such as /stars/7";
             if place.is_empty() {
-                return Err(Invalid::new("place", "empty text", allowed));
+                return Err(Invalid::new("place", "empty", allowed));
             }
             if let Some(odd) = place.chars().find(|c| c.is_control()) {
-                return Err(Invalid::new("place", format_args!("text with the character {odd:?}"), allowed));
+                return Err(Invalid::new("place", format_args!("invalid character {odd:?}"), allowed));
             }
         }
         Ok(Self { value, place })

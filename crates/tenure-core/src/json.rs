@@ -8,12 +8,16 @@ use crate::{Invalid, invalid, limits};
 pub(crate) fn check(field: &str, text: &[u8], most: usize) -> Result<(), Invalid> {
     invalid::at_most_bytes(field, text.len(), most)?;
     if let Err(broken) = std::str::from_utf8(text) {
-        let found = format_args!("a byte that is not UTF-8 at {}", broken.valid_up_to());
+        let found = format_args!("invalid UTF-8 at byte {}", broken.valid_up_to());
         return Err(Invalid::new(field, found, "JSON in UTF-8"));
     }
     if text.contains(&0) {
         let place = text.iter().position(|byte| *byte == 0).unwrap_or_default();
-        return Err(Invalid::new(field, format_args!("a NUL byte at {place}"), "JSON in UTF-8"));
+        return Err(Invalid::new(
+            field,
+            format_args!("a NUL character at {place}"),
+            "JSON without NUL characters",
+        ));
     }
     // Most texts have so few brackets that nobody need follow them.
     let brackets = text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
@@ -21,8 +25,8 @@ pub(crate) fn check(field: &str, text: &[u8], most: usize) -> Result<(), Invalid
     if depth > limits::JSON_DEPTH {
         return Err(Invalid::new(
             field,
-            format_args!("JSON nested {depth} deep"),
-            format_args!("at most {} deep", limits::JSON_DEPTH),
+            format_args!("JSON nested {depth} levels deep"),
+            format_args!("at most {} levels", limits::JSON_DEPTH),
         ));
     }
     Ok(())

@@ -9,62 +9,62 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CancelRequest, End, Invalid, JobId, Name, Timestamp, limits};
 
-/// A name that jobs share: an ordering key, a limit key or a share key. Any text of 1 to 256 bytes
-/// without control characters, compared byte by byte.
+/// The text of an ordering key, a limit key or a share key: 1 to 256 bytes without control characters, compared byte
+/// by byte.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key(Arc<str>);
 
-/// Jobs with one ordering key run one at a time, in the order of their acceptance.
+/// An ordering key: jobs that share it run one at a time, in the order of acceptance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderingKey {
-    /// What they share.
+    /// The key.
     pub key: Key,
-    /// What becomes of those behind this job while it waits for an instant.
+    /// What happens to the jobs behind this one while it waits for a time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub head: Head,
 }
 
-/// What the first job of an ordering key does to those behind it while it waits for an instant: because
-/// it was enqueued for later, failed and is tried again, or was snoozed.
+/// What the first job of an ordering key does to those behind it while it waits for a time: because it was enqueued
+/// with a delay, is retried, or was snoozed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Head {
-    /// They wait until it has ended.
+    /// Hold them up until it has ended.
     #[default]
     Block,
-    /// It steps aside: they go on, one at a time, and it takes its turn again when its time has come.
+    /// Let them pass, one at a time, and take its turn again when it is due.
     StepAside,
 }
 
-/// Of the jobs with one limit key so many run at once.
+/// A limit key: jobs that share it have a common limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitKey {
-    /// What they share.
+    /// The key.
     pub key: Key,
-    /// How many run at once. What the last job said counts, unless somebody set the limit itself.
+    /// Maximum number of running jobs. The number of the latest job counts, unless the limit is set separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
 }
 
-/// A job that waits for others.
+/// The dependencies of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterJobs {
-    /// For these, all of which were accepted before it.
+    /// The jobs it depends on, all of which were accepted before it.
     pub jobs: Vec<JobId>,
-    /// What becomes of it if one of them ends badly or is removed.
+    /// The policy if one of them fails.
     #[serde(default, skip_serializing_if = "is_default")]
     pub if_failed: IfFailed,
 }
 
-/// What becomes of a job if one that it waits for fails, is cancelled or removed.
+/// The policy if a job that another depends on fails, is cancelled or is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IfFailed {
-    /// It is cancelled, and so are those that wait for it.
+    /// Cancel the dependent job, and those that depend on it.
     #[default]
     Cancel,
-    /// It runs all the same, when all of them have ended.
+    /// Run the dependent job anyway, when all dependencies have ended.
     Run,
 }
 
@@ -85,13 +85,13 @@ impl Key {
     pub fn new(field: &str, text: &str) -> Result<Self, Invalid> {
         let allowed = || format!("1 to {} bytes without control characters", limits::KEY_BYTES);
         if text.is_empty() {
-            return Err(Invalid::new(field, "empty text", allowed()));
+            return Err(Invalid::new(field, "empty", allowed()));
         }
         if text.len() > limits::KEY_BYTES {
-            return Err(Invalid::new(field, format_args!("text of {} bytes", text.len()), allowed()));
+            return Err(Invalid::new(field, format_args!("{} bytes", text.len()), allowed()));
         }
         if let Some(odd) = text.chars().find(|c| c.is_control()) {
-            return Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed()));
+            return Err(Invalid::new(field, format_args!("invalid character {odd:?}"), allowed()));
         }
         Ok(Self(text.into()))
     }
@@ -127,14 +127,14 @@ impl AfterJobs {
     pub fn noticed(&self, other: JobId, end: Option<End>, now: Timestamp) -> Noticed {
         let fate = match (self.if_failed, end) {
             (IfFailed::Run, _) | (IfFailed::Cancel, Some(End::Succeeded)) => return Noticed::Ended,
-            (IfFailed::Cancel, Some(End::Failed)) if cfg!(feature = "mutant-failure-ignored") => {
+            (IfFailed::Cancel, Some(End::Failed)) if cfg!(mutant = "failure-ignored") => {
                 return Noticed::Ended;
             }
             (IfFailed::Cancel, Some(End::Failed)) => "failed",
             (IfFailed::Cancel, Some(End::Cancelled)) => "was cancelled",
-            (IfFailed::Cancel, None) => "was removed",
+            (IfFailed::Cancel, None) => "was deleted",
         };
-        let reason = format!("job {other}, for which it waited, {fate}");
+        let reason = format!("job {other}, which it depends on, {fate}");
         Noticed::Cancels(CancelRequest::new(now, Duration::ZERO, &reason))
     }
 

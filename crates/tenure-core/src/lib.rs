@@ -1,8 +1,10 @@
-//! The domain of Tenure: values and transitions.
+//! The core types and state transitions of Tenure, a durable job queue, scheduler and lock service.
 //!
-//! Everything that is held is held through a row with a time and a [`Fence`]. This crate says what
-//! such a row may become, and nothing else: it has no async, no I/O, no clock and no chance. Stores
-//! ask it for a [`Transition`] and write what it answers, guarded by the fence.
+//! Most programs use the crate `tenure`, which re-exports the types of this one.
+//!
+//! A job or lease is held through a row with an expiry time and a fencing token ([`Fence`]). This crate decides
+//! which states such a row may enter. It has no async code, no I/O, no clock and no randomness. Stores ask it for
+//! a [`Transition`] and write the result, guarded by the fence.
 //!
 //! ```
 //! use std::time::Duration;

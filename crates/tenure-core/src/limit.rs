@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Invalid, Timestamp, limits};
 
-/// A bound on the jobs of a queue or of a limit key, over all hosts together.
+/// A limit on the jobs of a queue or of a limit key, across all hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 pub struct Limit {
-    /// How many run at once.
+    /// Maximum number of running jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
-    /// How many start in a time.
+    /// Maximum rate of starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
 }
 
-/// So many starts in a time: a bucket of tokens that fills evenly.
+/// A rate limit: a token bucket that refills evenly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rate {
-    /// How many start …
+    /// Number of jobs that may start …
     pub times: u32,
     /// … in this time.
     pub per: Duration,
-    /// How many may start at once when none has for a while: the size of the bucket.
+    /// Number of jobs that may start at once after a quiet period: the size of the bucket.
     pub burst: u32,
 }
 
@@ -44,22 +44,22 @@ pub struct Meter {
 }
 
 impl Limit {
-    /// At most so many at once.
+    /// Limits the number of running jobs.
     #[must_use]
     pub fn of(most: u32) -> Self {
         Self { most: Some(most), rate: None }
     }
 
-    /// The same, of which only so many start in a time.
+    /// Adds a rate limit.
     #[must_use]
     pub fn at_rate(self, rate: Rate) -> Self {
         Self { rate: Some(rate), ..self }
     }
 
-    /// Accepts a limit within the limits.
+    /// Checks that the limit is valid.
     ///
     /// # Errors
-    /// Refuses none at once, and a rate that is none.
+    /// Refuses a maximum of zero and an invalid rate.
     pub fn check(&self) -> Result<(), Invalid> {
         let within = |wrong: Invalid| Invalid { field: format!("limit.{}", wrong.field), ..wrong };
         self.most.map_or(Ok(()), |most| check_most("most", most)).map_err(within)?;
@@ -75,22 +75,22 @@ impl From<Rate> for Limit {
 }
 
 impl Rate {
-    /// So many in a time, all of which may start together.
+    /// Creates a rate limit, all of which may be used at once.
     #[must_use]
     pub fn new(times: u32, per: Duration) -> Self {
         Self { times, per, burst: times }
     }
 
-    /// The same, of which only so many may start together.
+    /// Limits how many jobs may start at once.
     #[must_use]
     pub fn burst(self, burst: u32) -> Self {
         Self { burst, ..self }
     }
 
-    /// Accepts a rate within the limits.
+    /// Checks that the rate is valid.
     ///
     /// # Errors
-    /// Refuses no times, no time, more than the limits, and a burst that a hundred years do not fill.
+    /// Refuses zero, values beyond the limits, and a burst that takes more than a hundred years to refill.
     pub fn check(&self) -> Result<(), Invalid> {
         let most = limits::RATE_TIMES;
         for (field, value) in [("rate.times", self.times), ("rate.burst", self.burst)] {
@@ -110,8 +110,8 @@ impl Rate {
         if self.whole() > limits::LONGEST {
             return Err(Invalid::new(
                 "rate.burst",
-                format_args!("{}, which take {} seconds to come", self.burst, self.whole().as_secs()),
-                format_args!("as many as come within {} seconds", limits::LONGEST.as_secs()),
+                format_args!("{}, which takes {} seconds to refill", self.burst, self.whole().as_secs()),
+                format_args!("a burst that refills within {} seconds", limits::LONGEST.as_secs()),
             ));
         }
         Ok(())
@@ -168,7 +168,7 @@ impl Bucket {
         if tokens == 0 {
             return self;
         }
-        let from = if cfg!(feature = "mutant-rate-forgets") { now } else { self.under(rate, now).0.max(now) };
+        let from = if cfg!(mutant = "rate-forgets") { now } else { self.under(rate, now).0.max(now) };
         Self(from.after(rate.interval().saturating_mul(tokens)))
     }
 }

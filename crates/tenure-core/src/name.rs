@@ -12,7 +12,7 @@ use crate::{Invalid, limits};
 #[serde(try_from = "String", into = "String")]
 pub struct Name(Arc<str>);
 
-/// The name of a job's type.
+/// The kind of a job, which selects its handler.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Kind(Name);
@@ -22,7 +22,7 @@ pub struct Kind(Name);
 #[serde(try_from = "String", into = "String")]
 pub struct QueueName(Name);
 
-/// How the names begin of Tenure's own kinds and queues.
+/// The prefix of Tenure's own kinds and queues.
 pub const OWN: &str = "tenure.";
 
 impl Name {
@@ -53,16 +53,16 @@ impl Name {
 }
 
 fn check(field: &str, text: &str, most: usize) -> Result<(), Invalid> {
-    let allowed = || format!("1 to {most} of the characters A-Z a-z 0-9 . _ : -");
+    let allowed = || format!("1 to {most} characters of A-Z a-z 0-9 . _ : -");
     if text.is_empty() {
-        return Err(Invalid::new(field, "empty text", allowed()));
+        return Err(Invalid::new(field, "empty", allowed()));
     }
     if text.len() > most {
-        return Err(Invalid::new(field, format_args!("text of {} bytes", text.len()), allowed()));
+        return Err(Invalid::new(field, format_args!("{} bytes", text.len()), allowed()));
     }
     let odd = text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')));
     match odd {
-        Some(odd) => Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed())),
+        Some(odd) => Err(Invalid::new(field, format_args!("invalid character {odd:?}"), allowed())),
         None => Ok(()),
     }
 }
@@ -201,9 +201,9 @@ mod tests {
         let fits = "x".repeat(121);
         assert_eq!(Name::behind("writer", "prefix.", &fits).unwrap().as_str().len(), limits::NAME_BYTES);
         let complaint = Name::behind("writer", "prefix.", &"x".repeat(122)).unwrap_err();
-        let told = "writer: text of 122 bytes; allowed: 1 to 121 of the characters A-Z a-z 0-9 . _ : -";
+        let told = "writer: 122 bytes; expected 1 to 121 characters of A-Z a-z 0-9 . _ : -";
         assert_eq!(complaint.to_string(), told);
-        assert_eq!(Name::behind("writer", "prefix.", "").unwrap_err().found, "empty text");
+        assert_eq!(Name::behind("writer", "prefix.", "").unwrap_err().found, "empty");
     }
 
     #[test]

@@ -4,20 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Invalid, Timestamp, invalid, limits};
 
-/// How far an attempt has come.
+/// The progress of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Between 0 and 1, in whole millionths.
+    /// Fraction done, from 0 to 1, in whole millionths.
     pub fraction: f64,
-    /// What is being done. Bounded.
+    /// Current step, limited in length.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub message: String,
 }
 
-/// One line that an attempt logged.
+/// A log line of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// Which delivery of the job wrote it.
+    /// Delivery that wrote the line.
     pub delivery: u32,
     /// Its number within the delivery, from 1; [`NEXT`](LogLine::NEXT) until a store has given it one.
     pub number: u32,

@@ -4,21 +4,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::Invalid;
 
-/// How soon a job is reserved among the due jobs of its queue: smaller numbers first, like `nice`.
+/// The priority of a job among the due jobs of its queue: smaller numbers first, like `nice`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "i64")]
 pub struct Priority(i8);
 
 impl Priority {
-    /// Reserved before all others.
+    /// The highest priority.
     pub const FIRST: Self = Self(-100);
-    /// Reserved after all others.
+    /// The lowest priority.
     pub const LAST: Self = Self(100);
 
-    /// Accepts a priority.
+    /// Creates a priority.
     ///
     /// # Errors
-    /// Refuses what lies outside −100 to 100.
+    /// Refuses numbers outside −100 to 100.
     pub fn new(number: i64) -> Result<Self, Invalid> {
         let refuse = || Invalid::new("priority", number, "-100 (first) to 100 (last)");
         let priority = i8::try_from(number).map(Self).map_err(|_| refuse())?;
@@ -33,7 +33,7 @@ impl Priority {
         if self < Self::LAST { Self(self.0 + 1) } else { self }
     }
 
-    /// As a number.
+    /// Returns the number.
     #[must_use]
     pub fn number(self) -> i64 {
         i64::from(self.0)

@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Invalid, Limit, Retention, RetryPolicy, Terms, limits};
 
-/// What was agreed about a queue, by whoever may.
+/// The settings of a queue.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct QueueAgreed {
-    /// Whether it hands out no jobs.
+    /// `true` if the queue is paused.
     pub paused: bool,
-    /// The limit of all its jobs together.
+    /// The limit on its running jobs and starts.
     pub limit: Limit,
-    /// What holds for jobs that say nothing of their own, and how many may wait.
+    /// The maximum number of waiting jobs, and the defaults of jobs that set none.
     pub terms: QueueTerms,
 }
 
-/// The terms of a queue: how many jobs may wait in it, and what holds for those that say nothing of their own.
+/// The maximum number of waiting jobs in a queue, and the defaults of jobs that set none.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueTerms {
-    /// How many jobs may wait in it; any number if `None`. What runs or has ended does not count.
+    /// Maximum number of waiting jobs; `None` means no limit. Running and finished jobs do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u64>,
-    /// How a job is tried again that does not say it.
+    /// Retry policy of jobs that set none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
-    /// How long a job is kept after its end that does not say it.
+    /// Retention of jobs that set none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
-    /// For how long a job is granted to a worker of another language that does not say it.
+    /// Lease duration of jobs granted to remote workers that request none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<Duration>,
 }

@@ -119,11 +119,11 @@ impl JournalEntry {
 
 fn check(field: &str, text: &str, most: usize) -> Result<(), Invalid> {
     if text.is_empty() {
-        return Err(Invalid::new(field, "empty text", format_args!("1 to {most} bytes")));
+        return Err(Invalid::new(field, "empty", format_args!("1 to {most} bytes")));
     }
     invalid::at_most_bytes(field, text.len(), most)?;
     if let Some(place) = text.find('\0') {
-        return Err(Invalid::new(field, format_args!("a NUL byte at {place}"), "text without it"));
+        return Err(Invalid::new(field, format_args!("a NUL byte at {place}"), "text without NUL"));
     }
     Ok(())
 }

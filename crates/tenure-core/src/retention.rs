@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{End, Invalid, Timestamp, delay_of};
 
-/// How long a job is kept after its end, by how it ended.
+/// How long a job is kept after it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retention {
     /// For a job that succeeded.
@@ -15,13 +15,13 @@ pub struct Retention {
     pub failed: Keep,
 }
 
-/// A time of keeping.
+/// A retention time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
-    /// For so long; zero means that it goes with the next pruning.
+    /// For this time; zero means until the next pruning.
     For(Duration),
-    /// Until somebody deletes it.
+    /// Until it is deleted.
     Forever,
 }
 
@@ -34,7 +34,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Keeps the job equally long however it ends.
+    /// Keeps the job for the same time however it ends.
     #[must_use]
     pub fn always(keep: Keep) -> Self {
         Self { succeeded: keep, failed: keep }

@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Invalid, delay_of, limits};
 
-/// How often a job is tried and how long it waits between tries.
+/// The number of attempts of a job and the delay between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryPolicy {
-    /// The wait before the next attempt.
+    /// The delay before the next attempt.
     pub backoff: Backoff,
-    /// Attempts in all. One that ended by a lost lease counts; one given back does not.
+    /// Maximum number of attempts. A lost attempt counts; a released one does not.
     pub max_attempts: u32,
-    /// Grants to a holder in all, so that even giving back has a bound.
+    /// Maximum number of deliveries, which also bounds releases.
     pub max_deliveries: u32,
 }
 
-/// The wait between attempts.
+/// The delay between attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
-    /// Doubles from `first` on, spread by up to a fifth either way, never above `ceiling`.
+    /// Doubles from `first` on, with a jitter of up to 20 % either way, and never exceeds `ceiling`.
     Exponential {
-        /// After the first attempt.
+        /// Delay after the first attempt.
         first: Duration,
-        /// At most.
+        /// Maximum delay.
         ceiling: Duration,
     },
-    /// Always the same.
+    /// A fixed delay.
     Fixed(Duration),
-    /// One by one from this list; the last one repeats.
+    /// Delays from this list; the last one repeats.
     Steps(Vec<Duration>),
 }
 
@@ -49,7 +49,7 @@ impl Default for Backoff {
 }
 
 impl RetryPolicy {
-    /// The wait after attempt number `attempt`, by a chance between 0 and 1.
+    /// Returns the delay after attempt number `attempt`, for a random number between 0 and 1.
     #[must_use]
     pub fn delay(&self, attempt: u32, chance: f64) -> Duration {
         match &self.backoff {
@@ -67,10 +67,10 @@ impl RetryPolicy {
         }
     }
 
-    /// Accepts a policy within the limits.
+    /// Checks that the policy is valid.
     ///
     /// # Errors
-    /// Refuses zero or too many attempts or deliveries, and absurd waits.
+    /// Refuses zero or too many attempts or deliveries, and invalid delays.
     pub fn check(&self) -> Result<(), Invalid> {
         within("attempts", self.max_attempts, limits::MAX_ATTEMPTS)?;
         within("deliveries", self.max_deliveries, limits::MAX_DELIVERIES)?;
@@ -83,7 +83,7 @@ impl RetryPolicy {
                 Err(Invalid::new(
                     "backoff.steps",
                     format_args!("{} waits", spans.len()),
-                    format_args!("1 to {} waits", limits::BACKOFF_STEPS),
+                    format_args!("1 to {} delays", limits::BACKOFF_STEPS),
                 ))
             }
             Backoff::Steps(spans) => {

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{HostId, Job, JobId, Kind, QueueName};
 
-/// What a host serves of one queue.
+/// A queue served by a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serves {
     /// The queue.
     pub queue: QueueName,
-    /// The kinds that it has handlers for; every kind if `None`.
+    /// The kinds it has handlers for; `None` means every kind.
     pub kinds: Option<Vec<Kind>>,
-    /// How many jobs of the queue it runs at once.
+    /// Number of jobs of the queue that it runs at once.
     pub slots: u32,
 }
 

@@ -7,25 +7,25 @@ use crate::{
     Timestamp, Transition, Why,
 };
 
-/// How a handler's run went, in the words of whoever ran it.
+/// The outcome of a handler's run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// The job is done.
+    /// The job succeeded.
     Succeeded(Option<Output>),
-    /// The job cannot be done; no attempt will help.
+    /// The job failed for good.
     Failed(Failure),
-    /// This attempt failed; try again at `due`, or when the policy says if `None`.
+    /// The attempt failed; retry at `due`, or by the policy if `None`.
     Retry {
-        /// What went wrong.
+        /// The error.
         failure: Failure,
-        /// When to try again, if not by the policy.
+        /// Due time of the retry, if not by the policy.
         due: Option<Due>,
     },
-    /// Call again then; no attempt is spent.
+    /// Call the handler again later; no attempt is spent.
     Snoozed(Due),
-    /// Given back to its place in line; no attempt is spent.
+    /// Return the job to its place in line; no attempt is spent.
     Released,
-    /// It stopped because somebody cancelled it.
+    /// The attempt stopped because the job was cancelled.
     Cancelled(Failure),
 }
 
@@ -106,7 +106,10 @@ fn spent(job: &Job, verdict: &Verdict, policy: &RetryPolicy) -> Option<Failure> 
         }
         Verdict::Snoozed(_) | Verdict::Released => delivered_too_often.then(|| {
             let most = policy.max_deliveries;
-            Failure::new(Cause::Deliveries, &format!("granted {} times; allowed: {most}", job.delivery))
+            Failure::new(
+                Cause::Deliveries,
+                &format!("delivered {} times; the maximum is {most}", job.delivery),
+            )
         }),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{Invalid, limits};
 
-/// A length of time from a number of seconds, as configuration and wire formats give it.
+/// Converts a number of seconds, as in configuration and wire formats, into a duration.
 ///
 /// # Errors
 /// Refuses NaN, infinity, negative numbers and more than a hundred years.

@@ -7,59 +7,59 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Block, HostId, Invalid, Timestamp};
 
-/// Where a job stands.
+/// The stored state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
-    /// It waits to be reserved, from `due` on.
+    /// The job waits and can be claimed from `due` on.
     Waiting {
-        /// When it becomes visible to workers.
+        /// Time from which workers can claim it.
         due: Timestamp,
-        /// What it waits for.
+        /// Reason for waiting.
         why: Why,
     },
-    /// It waits for something else than time.
+    /// The job waits for something other than time.
     Blocked {
-        /// What.
+        /// What it waits for.
         on: Block,
-        /// When it was to become visible.
+        /// Time from which it would have been due.
         due: Timestamp,
-        /// What it waited for before.
+        /// Earlier reason for waiting.
         why: Why,
     },
-    /// A holder owns it.
+    /// A host owns the job.
     Running {
-        /// Who owns it.
+        /// The host.
         holder: HostId,
-        /// Until when, unless the holder renews.
+        /// Expiry of its lease, unless renewed.
         until: Timestamp,
-        /// When it had been due: where it returns to in line if it is given back.
+        /// Original due time, which is its place in line if it is released.
         due: Timestamp,
     },
-    /// It has ended; this never changes, except that somebody may ask for it to be done again.
+    /// The job has ended. This state is final unless the job is retried by request.
     Finished {
-        /// When it ended.
+        /// End time.
         at: Timestamp,
         /// How it ended.
         end: End,
     },
 }
 
-/// Why a job waits.
+/// The reason for which a job waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// It was enqueued and has not run.
+    /// It was enqueued and has not run yet.
     Enqueued,
-    /// An attempt failed and the policy allows another.
+    /// An attempt failed and the policy allows a retry.
     Retry,
-    /// Its handler asked to be called again later.
+    /// Its handler snoozed it.
     Snoozed,
-    /// Its holder gave it back, for example because it stopped.
+    /// Its worker released it, for example at shutdown.
     Released,
-    /// Its holder fell silent past its lease.
+    /// Its worker stopped responding and the lease expired.
     Lost,
-    /// It had finished and somebody asked for it to be done again.
+    /// It had finished and was retried by request.
     Asked,
 }
 
@@ -67,36 +67,36 @@ pub enum Why {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// Its handler was done.
+    /// The handler succeeded.
     Succeeded,
-    /// It failed for good, or its attempts are spent.
+    /// The job failed for good, or no attempts are left.
     Failed,
-    /// Somebody cancelled it.
+    /// The job was cancelled.
     Cancelled,
 }
 
-/// The name under which people see a state.
+/// The state of a job as shown to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StateName {
-    /// Waiting for an instant in the future.
+    /// Waiting for a time in the future.
     Scheduled,
     /// Due, waiting for a worker.
     Queued,
-    /// Waiting for something else than time.
+    /// Waiting for something other than time.
     Blocked,
-    /// Owned by a holder.
+    /// Owned by a worker.
     Running,
-    /// Ended well.
+    /// Ended successfully.
     Succeeded,
-    /// Ended badly.
+    /// Ended with a failure.
     Failed,
-    /// Ended because somebody asked.
+    /// Ended by cancellation.
     Cancelled,
 }
 
 impl StateName {
-    /// Every name, in the order of a job's life.
+    /// Every state, in the order of a job's life.
     pub const ALL: [Self; 7] = [
         Self::Scheduled,
         Self::Queued,
@@ -107,7 +107,7 @@ impl StateName {
         Self::Cancelled,
     ];
 
-    /// The name as text.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -142,7 +142,7 @@ impl std::str::FromStr for StateName {
 }
 
 impl State {
-    /// When it ended; `None` while it has not.
+    /// Returns the end time; `None` while the job has not ended.
     #[must_use]
     pub fn ended(&self) -> Option<Timestamp> {
         match self {
@@ -151,7 +151,7 @@ impl State {
         }
     }
 
-    /// The name people see at `now`.
+    /// Returns the state shown to users at `now`.
     #[must_use]
     pub fn name(&self, now: Timestamp) -> StateName {
         match self {
@@ -163,13 +163,13 @@ impl State {
         }
     }
 
-    /// Whether it has ended.
+    /// Returns `true` if the job has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         matches!(self, Self::Finished { .. })
     }
 
-    /// When it is or was last due; `None` once it has ended.
+    /// Returns the current or last due time; `None` once the job has ended.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {
         match self {
@@ -178,7 +178,7 @@ impl State {
         }
     }
 
-    /// For how long it has been waiting beyond its due instant.
+    /// Returns how long the job has been waiting since it became due.
     #[must_use]
     pub fn overdue(&self, now: Timestamp) -> Duration {
         match self {
@@ -189,7 +189,7 @@ impl State {
 }
 
 impl End {
-    /// The name people see.
+    /// Returns the state shown to users.
     #[must_use]
     pub fn name(self) -> StateName {
         match self {

@@ -10,44 +10,45 @@ use crate::{
     delay_of, invalid, limits,
 };
 
-/// The terms of a job. Most jobs have the default ones, which cost a store nothing.
+/// The terms of a job: attempts, retry policy, timeout, retention, keys and others. The default terms take no space
+/// in the store.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Terms {
-    /// Attempts in all, whatever its policy says.
+    /// Maximum number of attempts; overrides the retry policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// How it is tried again; the policy of its kind's handler or the default if `None`.
+    /// Retry policy; `None` means that of the handler's kind, or the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
-    /// How long one attempt may take; no bound if `None`.
+    /// Time limit of one attempt; `None` means no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// How long it is kept after its end.
+    /// Retention after the job has ended.
     #[serde(skip_serializing_if = "is_default")]
     pub retention: Retention,
-    /// Words to find it by.
+    /// Tags for search.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<Name>,
-    /// Notes of its user; Tenure does not read them.
+    /// User-defined metadata, which Tenure does not interpret.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub meta: BTreeMap<String, String>,
-    /// What makes it the only one of its kind.
+    /// Uniqueness constraint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique: Option<Unique>,
-    /// With which jobs it runs one at a time, in order.
+    /// Ordering key: jobs with the same key run one at a time, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ordering: Option<OrderingKey>,
-    /// With which jobs it shares a limit.
+    /// Limit key: jobs with the same key share a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitKey>,
-    /// With which jobs it shares one share of its queue.
+    /// Share key: keys take turns in their queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Key>,
-    /// Which jobs it waits for.
+    /// Jobs that must end before this one runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<AfterJobs>,
-    /// For which slot of which timer it was enqueued.
+    /// The timer run that the job was enqueued for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<TimerSlot>,
 }
@@ -126,7 +127,7 @@ pub(crate) fn check_meta(meta: &BTreeMap<String, String>) -> Result<(), Invalid>
 fn check_note(text: &str) -> Result<(), Invalid> {
     invalid::at_most_bytes("meta", text.len(), limits::META_BYTES)?;
     if text.contains('\0') {
-        return Err(Invalid::new("meta", "text with the character '\\0'", "text without it"));
+        return Err(Invalid::new("meta", "a NUL character", "text without NUL"));
     }
     Ok(())
 }

@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Invalid;
 
-/// An instant, in whole microseconds since 1970-01-01 UTC.
+/// A point in time, in whole microseconds since 1970-01-01 UTC.
 ///
-/// It lies between the year 1970 and the end of the year 9998. The year 9999 is what people write
-/// for "never", and a job that is due then is a mistake worth telling.
+/// It lies between the years 1970 and 9998. Times in 9999 are refused, because people write that year for "never".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Timestamp(i64);
@@ -19,13 +18,13 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: Self = Self(0);
-    /// The last instant: 9998-12-31T23:59:59.999999Z.
+    /// The latest time: 9998-12-31T23:59:59.999999Z.
     pub const LAST: Self = Self(253_370_764_799_999_999);
 
-    /// The instant `micros` microseconds after 1970.
+    /// Creates a time from microseconds since 1970.
     ///
     /// # Errors
-    /// Refuses what lies before 1970 or after the year 9998.
+    /// Refuses times before 1970 or after the year 9998.
     pub fn from_micros(micros: i64) -> Result<Self, Invalid> {
         let at = Self(micros);
         if at < Self::EPOCH || at > Self::LAST {
@@ -34,33 +33,33 @@ impl Timestamp {
         Ok(at)
     }
 
-    /// Microseconds since 1970.
+    /// Returns microseconds since 1970.
     #[must_use]
     pub fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     #[must_use]
     pub fn as_millis(self) -> i64 {
         self.0 / 1_000
     }
 
-    /// The instant `span` later; stops at the last instant.
+    /// Returns the time `span` later, at most the latest time.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         let micros = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(micros).min(Self::LAST.0))
     }
 
-    /// The instant `span` earlier; stops at 1970.
+    /// Returns the time `span` earlier, at least 1970.
     #[must_use]
     pub fn before(self, span: Duration) -> Self {
         let micros = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
         Self(self.0.saturating_sub(micros).max(Self::EPOCH.0))
     }
 
-    /// How long after `earlier` this is; nothing if it is not after it.
+    /// Returns the duration since `earlier`, or zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -117,7 +116,7 @@ impl TryFrom<std::time::SystemTime> for Timestamp {
     type Error = Invalid;
 
     fn try_from(at: std::time::SystemTime) -> Result<Self, Invalid> {
-        let refuse = || Self::out_of_range("timestamp", "a system time outside the range");
+        let refuse = || Self::out_of_range("timestamp", "a system time out of range");
         let since = at.duration_since(std::time::UNIX_EPOCH).map_err(|_| refuse())?;
         Self::from_micros(i64::try_from(since.as_micros()).map_err(|_| refuse())?)
     }

@@ -6,40 +6,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Invalid, Timestamp, delay_of};
 
-/// A job with this holds a key; a second job with the same key meets a conflict.
+/// A uniqueness constraint. The first job holds the key; a second job with the same key is a conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unique {
-    /// What is unique: a digest of the scope (kind, queue, args or a given key).
+    /// The key: a digest of the scope (kind, queue, args or a given key).
     pub key: UniqueKey,
-    /// For how long.
+    /// How long the key is held.
     pub window: Window,
-    /// What a second job meets.
+    /// Policy for a conflicting job.
     pub on_conflict: OnConflict,
 }
 
-/// A digest of 128 bits of whatever shall be unique.
+/// A digest of 128 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UniqueKey(pub [u8; 16]);
 
-/// How long a key is held.
+/// How long a unique key is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Window {
     /// Until the job ends.
     WhileUnfinished,
-    /// For so long from the enqueueing, even if the job ends sooner.
+    /// For this time after enqueueing, even if the job ends sooner.
     For(Duration),
 }
 
-/// What a job meets whose key is held by another.
+/// The policy for a job whose unique key is held by another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnConflict {
-    /// Nothing is stored; the answer names the job that holds the key.
+    /// Store nothing and return the ID of the holder.
     Return,
-    /// Nothing of the whole batch is stored; the answer is a refusal.
+    /// Refuse the whole batch.
     Reject,
-    /// A waiting holder of the key is cancelled in favour of the new job; a running one is returned.
+    /// Cancel a waiting holder in favor of the new job; a running one is returned.
     Replace,
 }
 

@@ -53,7 +53,8 @@ impl FromRequestParts<Served> for Api {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, served: &Served) -> Result<Self, Problem> {
-        let unguarded = || Problem::new(ProblemType::Internal, "nobody stood before this route");
+        let unguarded =
+            || Problem::new(ProblemType::Internal, "request reached a route without authentication");
         let who = parts.extensions.get::<Who>().cloned().ok_or_else(unguarded)?;
         let reveals = asks_to_reveal(parts.uri.query());
         Ok(Self { who, reveals, ..served.0.clone() })
@@ -386,8 +387,7 @@ impl Api {
 
     /// What somebody is told who wants something of what he does not reach.
     pub(crate) fn beyond(&self, what: &str) -> Problem {
-        let detail =
-            format!("{what}: the access token does not reach this; `GET /v1/whoami` tells what it reaches");
+        let detail = format!("the access token does not cover {what}; `GET /v1/whoami` shows its limits");
         Problem::new(ProblemType::Forbidden, detail)
     }
 
@@ -396,12 +396,11 @@ impl Api {
     pub(crate) fn missing(&self, id: JobId) -> Problem {
         let collected = |made| self.tenure().now().since(made) > horizon();
         if id.made_at().is_some_and(collected) {
-            let detail = format!(
-                "job {id} is not kept any more; it was made longer ago than jobs are kept after their end"
-            );
+            let detail =
+                format!("job {id} is no longer kept; it is older than the retention of finished jobs");
             return Problem::new(ProblemType::Gone, detail);
         }
-        Problem::new(ProblemType::NotFound, format!("there is no job {id}; it was removed, or never was"))
+        Problem::new(ProblemType::NotFound, format!("job {id} not found"))
     }
 }
 

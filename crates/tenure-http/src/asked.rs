@@ -11,7 +11,7 @@ use tenure::{Draft, Job, JobId, Tenure};
 use crate::jobs::enqueue;
 use crate::problem::Problem;
 
-/// What a client asked beside the body of its request: how long it would rather wait, and how it addressed this server.
+/// Extractor for the request headers that control the response: the preferred wait and the address of this server.
 ///
 /// ```
 /// use axum::{Json, Router, extract::State, response::Response, routing::post};
@@ -43,19 +43,19 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Enqueues a job and answers 202 with the places where it can be watched; 200 with its end if the client would rather
-    /// wait and it has ended by then.
+    /// Enqueues a job and returns 202 with its status URLs, or 200 with the finished job if it ends within the
+    /// preferred wait.
     ///
     /// # Errors
-    /// A value beyond its limits, a refusal, or a fault of the store, as the document that tells it to the client.
+    /// An invalid value, a refusal, or a fault of the store, as a problem document for the client.
     pub async fn enqueue<J: Job>(&self, tenure: &Tenure, job: J) -> Result<Response, Problem> {
         self.enqueue_draft(tenure, Draft::of(&job)).await
     }
 
-    /// The same for a job of which more was said.
+    /// Enqueues a job with options; otherwise like [`enqueue`](Self::enqueue).
     ///
     /// # Errors
-    /// As [`enqueue`](Self::enqueue).
+    /// Like [`enqueue`](Self::enqueue).
     pub async fn enqueue_draft(&self, tenure: &Tenure, draft: Draft) -> Result<Response, Problem> {
         enqueue::enqueue(tenure, (&self.headers, &self.path), draft).await.inspect_err(|problem| {
             // This route is the service's own: nobody else writes it down.
@@ -65,10 +65,9 @@ impl Asked {
         })
     }
 
-    /// Answers in the same way for a job that was accepted already, such as one that was enqueued within a transaction of the
-    /// service's own together with what it is about (`tenure.enqueue(…).within(&mut tx)`, on PostgreSQL): to be asked for once that
-    /// has committed. An `Idempotency-Key` of the client counts for nothing here: what makes the request harmless to repeat is the
-    /// service's own, such as an id that it draws from the key.
+    /// Returns the same response for a job that is already accepted, such as one enqueued in your own PostgreSQL
+    /// transaction with `tenure.enqueue(…).within(&mut tx)`. Call it after the commit. It ignores the header
+    /// `Idempotency-Key`; make the request safe to repeat yourself, for instance with a job ID derived from that key.
     ///
     /// ```
     /// # use axum::response::Response;

@@ -42,7 +42,7 @@ pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Bytes, Pr
         biased;
         read = read_into(api, body, most) => read,
         () = clock.sleep(WITHIN) => {
-            let detail = format!("the body did not come to its end within {} s", WITHIN.as_secs());
+            let detail = format!("the request body did not arrive within {} s", WITHIN.as_secs());
             Err(Problem::new(ProblemType::RequestTimeout, detail))
         }
     }
@@ -71,7 +71,8 @@ async fn read_into(api: &Api, body: Body, most: usize) -> Result<Bytes, Problem>
 }
 
 fn no_room() -> Problem {
-    let detail = format!("bodies of {} MiB are being sent; no more are read at once", ALL_KIB / 1024);
+    let detail =
+        format!("the server is already reading {} MiB of request bodies; retry later", ALL_KIB / 1024);
     Problem::new(ProblemType::Overloaded, detail).retry_after(AGAIN)
 }
 
@@ -80,7 +81,7 @@ fn unread(error: &(dyn Error + Send + Sync + 'static), most: usize) -> Problem {
         let detail = format!("the body is larger than {most} bytes");
         return Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_bytes", most);
     }
-    Problem::new(ProblemType::Malformed, "the body ended before its end")
+    Problem::new(ProblemType::Malformed, "the body ended early")
 }
 
 /// Reads JSON of a type. An empty body is what an empty object would be, so that calls that need nothing can send nothing.
@@ -90,12 +91,12 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Res
     // Two more than args may have: those are within a job, and that may be within a batch.
     let (depth, most) = (tenure::depth_of(text), limits::JSON_DEPTH + 2);
     if depth > most {
-        let detail = format!("the body is nested {depth} deep; allowed: at most {most}");
+        let detail = format!("the body is nested {depth} levels deep; expected at most {most}");
         return Err(Problem::new(ProblemType::Malformed, detail));
     }
     // An array would be taken for an object without names.
     if text.trim_ascii_start().first().is_some_and(|first| *first == b'[') {
-        return Err(Problem::new(ProblemType::Malformed, "the body is an array; allowed: an object"));
+        return Err(Problem::new(ProblemType::Malformed, "the body is an array; expected an object"));
     }
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -104,9 +105,9 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Res
         let problem = problem.with("line", inner.line()).with("column", inner.column());
         if path == "." { problem } else { problem.with("field", path) }
     })?;
-    reader
-        .end()
-        .map_err(|error| Problem::new(ProblemType::Malformed, format!("behind the body: {error}")))?;
+    reader.end().map_err(|error| {
+        Problem::new(ProblemType::Malformed, format!("unexpected data after the body: {error}"))
+    })?;
     Ok(value)
 }
 
@@ -118,7 +119,7 @@ fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), Problem> {
         return Ok(());
     }
     let found = said.map_or_else(|| "nothing".to_owned(), |said| format!("{said:?}"));
-    let detail = format!("the header content-type says {found}; allowed: application/json");
+    let detail = format!("Content-Type is {found}; expected application/json");
     Err(Problem::new(ProblemType::UnsupportedMediaType, detail))
 }
 
@@ -146,7 +147,7 @@ mod tests {
         let array = json::<Submit>(&said("application/json"), b" [\"k\"]").unwrap_err();
         assert!(array.document()["detail"].as_str().unwrap().contains("an object"));
         let twice = json::<Submit>(&said("application/json"), b"{\"kind\":\"k\"} {}").unwrap_err();
-        assert!(twice.document()["detail"].as_str().unwrap().contains("behind the body"));
+        assert!(twice.document()["detail"].as_str().unwrap().contains("after the body"));
     }
 
     #[test]

@@ -24,87 +24,87 @@ const GRACE: Duration = Duration::from_secs(30);
 /// The largest body: a thousand ids and a search.
 const BODY_BYTES: usize = 64 * 1024;
 
-/// What is to be done with many jobs.
+/// A bulk operation.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Bulk")]
 pub(crate) struct BulkAsk {
-    /// What is done with each; a job in whose state it cannot be done is left as it is.
+    /// Action applied to each job; jobs whose state does not allow it are skipped.
     action: Action,
-    /// With which jobs: all that this means.
+    /// The jobs, as a search.
     #[serde(default, deserialize_with = "shape::object")]
     filter: Option<BulkFilter>,
-    /// With which jobs: these, a thousand at most.
+    /// The jobs, as up to 1000 IDs.
     #[serde(default)]
     #[schemars(length(max = limits::PAGE_JOBS), inner(regex(pattern = shape::ID)))]
     ids: Vec<String>,
-    /// Whether it is meant that neither a filter nor ids are said.
+    /// Set to `true` to select all jobs; required if `filter` and `ids` are both omitted.
     #[serde(default)]
     all: bool,
-    /// What else has to be said for it.
+    /// Parameters of the action.
     #[serde(default, deserialize_with = "shape::object")]
     params: Option<BulkParams>,
-    /// Whether nothing is done: it is told how many jobs are meant.
+    /// Count the matching jobs and change nothing.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// What is done with each job.
+/// The action applied to each job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "BulkAction")]
 enum Action {
-    /// It ends.
+    /// Cancel the job.
     Cancel,
-    /// It is done again.
+    /// Retry the job.
     Retry,
-    /// It is removed.
+    /// Delete the job.
     Delete,
-    /// It waits in another queue.
+    /// Move the job to another queue.
     Move,
-    /// It gets another place in line.
+    /// Change the job's priority.
     Reprioritize,
-    /// It is due now.
+    /// Make the job due now.
     RunNow,
 }
 
-/// All jobs that a search means.
+/// A selection of jobs by search.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BulkFilter {
-    /// The search, such as `state:failed kind:mail`.
+    /// Search expression, such as `state:failed kind:mail`.
     #[schemars(length(max = limits::SEARCH_CHARS))]
     q: String,
 }
 
-/// What else has to be said.
+/// Parameters of a bulk action.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct BulkParams {
-    /// To move: in which queue they wait.
+    /// For `move`: the target queue.
     #[schemars(regex(pattern = shape::NAME))]
     queue: Option<String>,
-    /// To reprioritize: from -100, the first, to 100.
+    /// For `reprioritize`: the priority, from -100 (first) to 100 (last).
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = -100, max = 100))]
     priority: Option<i64>,
-    /// To cancel: why, for people.
+    /// For `cancel`: the reason, for people.
     #[schemars(length(max = limits::REASON_BYTES))]
     reason: Option<String>,
-    /// To cancel: how long a holder has to stop; 30 if it is not said.
+    /// For `cancel`: time that a running job has to stop; default 30.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     grace_seconds: Option<f64>,
 }
 
-/// How many jobs are meant at the moment.
+/// Result of a dry run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "BulkPreview")]
 pub(crate) struct Preview {
-    /// So many were found.
+    /// Number of matching jobs.
     matched: u64,
-    /// Whether there may be more: only a bounded number is looked at.
+    /// `true` if there may be more; the search examines a bounded number of jobs.
     capped: bool,
-    /// The ids of the newest of them.
+    /// IDs of the newest matching jobs.
     sample: Vec<String>,
 }
 
@@ -132,9 +132,9 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
 
 /// Which jobs are meant.
 fn filter(api: &Api, said: Option<BulkFilter>, ids: &[String], all: bool) -> Result<Filter, Problem> {
-    let none = || Invalid::new("filter", "neither a filter nor ids", "one of the two, or \"all\": true");
+    let none = || Invalid::new("filter", "neither filter nor ids", "one of them, or \"all\": true");
     match (said, ids.is_empty(), all) {
-        (Some(_), false, _) => Err(Invalid::new("ids", "both a filter and ids", "one of the two").into()),
+        (Some(_), false, _) => Err(Invalid::new("ids", "both filter and ids", "only one of them").into()),
         (Some(filter), true, all) => {
             let read = tenure::search(&filter.q, api.tenure().now())?;
             if api.view() == View::Hidden {
@@ -145,7 +145,7 @@ fn filter(api: &Api, said: Option<BulkFilter>, ids: &[String], all: bool) -> Res
         (None, false, _) => {
             if ids.len() > limits::PAGE_JOBS {
                 let allowed = format!("at most {}", limits::PAGE_JOBS);
-                return Err(Invalid::new("ids", format_args!("{} of them", ids.len()), allowed).into());
+                return Err(Invalid::new("ids", format_args!("{} IDs", ids.len()), allowed).into());
             }
             let ids: Result<Vec<JobId>, Invalid> = ids.iter().map(|id| id.parse()).collect();
             Ok(Filter { ids: ids?, ..Filter::default() })
@@ -165,9 +165,9 @@ fn act(action: Action, params: BulkParams) -> Result<BulkAct, Problem> {
         ("params.grace_seconds", grace_seconds.is_some(), action == Action::Cancel),
     ];
     if let Some((field, _, _)) = said.iter().find(|(_, said, of_use)| *said && !of_use) {
-        return Err(Invalid::new(*field, "something that this action does not use", "nothing").into());
+        return Err(Invalid::new(*field, "a parameter that this action does not use", "nothing").into());
     }
-    let missing = |field: &str| Invalid::new(field, "nothing", "a value: this action needs it");
+    let missing = |field: &str| Invalid::new(field, "nothing", "a value, which this action requires");
     Ok(match action {
         Action::Cancel => BulkAct::Cancel {
             grace: grace_seconds.map_or(Ok(GRACE), |grace| seconds("params.grace_seconds", grace))?,

@@ -15,32 +15,32 @@ use crate::jobs::batch;
 use crate::once;
 use crate::prefer;
 
-/// What a server can do, and in which bounds.
+/// Features and limits of a server.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Capabilities {
-    /// What answers.
+    /// Version of the server.
     build: Build,
-    /// What keeps the jobs, in a few words.
+    /// Description of the store.
     store: String,
-    /// What can be done here, by name, and whether it is switched on. Names may be added.
+    /// Features by name; `true` if enabled. More names may be added.
     features: BTreeMap<&'static str, bool>,
-    /// What is not taken beyond this. Names may be added.
+    /// Limits by name. More names may be added.
     limits: BTreeMap<&'static str, u64>,
-    /// For how long what has ended is kept, unless a job says otherwise; for good if it is null.
+    /// Default retention of finished jobs in seconds; null means forever.
     retention: RetentionDocument,
 }
 
-/// What answers.
+/// Version of the server.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Build {
     version: &'static str,
-    /// The system that it was built for.
+    /// Operating system that the server was built for.
     os: &'static str,
-    /// The machines that it was built for.
+    /// CPU architecture that the server was built for.
     arch: &'static str,
 }
 
-/// For how long what has ended is kept.
+/// Default retention of finished jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Retention")]
 pub(crate) struct RetentionDocument {

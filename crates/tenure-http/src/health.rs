@@ -14,24 +14,24 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::troubles::Trouble;
 
-/// Whether requests should be sent here.
+/// Result of a readiness check.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Readiness {
-    /// `ready` or `started`, or why not in a few words.
+    /// `ready`, `started`, or a short reason.
     status: &'static str,
-    /// What was looked at, if that was asked for with `verbose`.
+    /// The individual checks, if requested with `verbose`.
     #[serde(skip_serializing_if = "Option::is_none")]
     checks: Option<Vec<Check>>,
 }
 
-/// Something that has to be well.
+/// One check.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Check {
-    /// What: `server` or `store`. Names may be added.
+    /// `server` or `store`. More names may be added.
     name: &'static str,
-    /// Whether it is.
+    /// `true` if the check passed.
     ok: bool,
-    /// What is told of it.
+    /// Result of the check.
     detail: &'static str,
 }
 
@@ -60,8 +60,8 @@ pub(crate) async fn ready(api: Api, OriginalUri(uri): OriginalUri) -> Result<Res
     let is_verbose =
         Query::read(uri.query(), &["verbose"])?.text("verbose")?.is_some_and(|said| said != "false");
     let server = match api.is_leaving() {
-        true => Check { name: "server", ok: false, detail: "it is about to end" },
-        false => Check { name: "server", ok: true, detail: "it takes requests" },
+        true => Check { name: "server", ok: false, detail: "shutting down" },
+        false => Check { name: "server", ok: true, detail: "accepting requests" },
     };
     // Whoever is about to end need not know, unless it is asked.
     let asks_store = server.ok || is_verbose;
@@ -70,7 +70,7 @@ pub(crate) async fn ready(api: Api, OriginalUri(uri): OriginalUri) -> Result<Res
     let status = match checks.iter().find(|check| !check.ok).map(|check| check.name) {
         None => "ready",
         Some("server") => "draining",
-        Some(_) => "the store cannot answer",
+        Some(_) => "store unavailable",
     };
     let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Ok(answer::json(code, &Readiness { status, checks: is_verbose.then_some(checks) }))
@@ -78,12 +78,12 @@ pub(crate) async fn ready(api: Api, OriginalUri(uri): OriginalUri) -> Result<Res
 
 async fn store(api: &Api) -> Check {
     match api.tenure().queues().list().await {
-        Ok(_) => Check { name: "store", ok: true, detail: "it answers" },
+        Ok(_) => Check { name: "store", ok: true, detail: "reachable" },
         Err(error) => {
             let trouble = Trouble { what: "not ready", why: error.to_string(), stays: false };
             api.troubles().note(&trouble, api.tenure().store().clock().moment());
             // What a store says of itself may name files and hosts: that is in the log.
-            Check { name: "store", ok: false, detail: "it cannot answer" }
+            Check { name: "store", ok: false, detail: "unavailable" }
         }
     }
 }

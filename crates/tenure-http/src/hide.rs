@@ -31,7 +31,7 @@ const USUAL: [&str; 16] = [
 const MOST: usize = 100;
 const LONGEST: usize = 128;
 
-/// The names whose values are hidden.
+/// Names whose values are hidden from clients with read access only.
 #[derive(Debug, Clone)]
 pub struct Hiding {
     /// Each in lower case, cut at its stars.
@@ -56,17 +56,17 @@ impl Default for Hiding {
 }
 
 impl Hiding {
-    /// What has one of these names, in whatever case; a star stands for anything.
+    /// Hides values of these names, ignoring case; `*` matches any text.
     ///
     /// # Errors
-    /// Too many of them, one that is too long, or an empty one.
+    /// Too many names, an empty one, or one that is too long.
     pub fn of(patterns: &[String]) -> Result<Self, Invalid> {
         if patterns.len() > MOST {
-            let found = format!("{} of them", patterns.len());
+            let found = format!("{} entries", patterns.len());
             return Err(Invalid::new("hide", found, format_args!("at most {MOST}")));
         }
         if let Some(odd) = patterns.iter().find(|pattern| !(1..=LONGEST).contains(&pattern.len())) {
-            let found = format!("text of {} bytes", odd.len());
+            let found = format!("{} bytes", odd.len());
             return Err(Invalid::new("hide", found, format_args!("1 to {LONGEST} bytes")));
         }
         Ok(Self { patterns: patterns.iter().map(|pattern| cut(pattern)).collect() })
@@ -166,8 +166,8 @@ impl Hiding {
         if filter.conditions.iter().any(|condition| self.asks_for_hidden(condition)) {
             return Err(Invalid::new(
                 "q",
-                "a value that is hidden",
-                "other values: hidden ones cannot be searched for",
+                "a search for a hidden value",
+                "other values; hidden values cannot be searched",
             ));
         }
         Ok(())

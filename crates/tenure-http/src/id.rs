@@ -14,7 +14,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        let Path(text) = path.map_err(|_| Problem::new(ProblemType::Malformed, "the path is not UTF-8"))?;
+        let Path(text) =
+            path.map_err(|_| Problem::new(ProblemType::Malformed, "the path is not valid UTF-8"))?;
         Ok(Self(text.parse()?))
     }
 }
@@ -28,6 +29,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
         path.map(|Path(text)| Self(text))
-            .map_err(|_| Problem::new(ProblemType::Malformed, "the path is not UTF-8"))
+            .map_err(|_| Problem::new(ProblemType::Malformed, "the path is not valid UTF-8"))
     }
 }

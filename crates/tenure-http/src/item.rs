@@ -67,7 +67,7 @@ impl std::str::FromStr for Word {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "true" | "false" => Ok(Self(text.to_owned())),
-            _ => Err(tenure::Invalid::new("redirect", "another word", "true or false")),
+            _ => Err(tenure::Invalid::new("redirect", "invalid value", "true or false")),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Tenure over HTTP: work that takes longer than a request is a resource of its own.
+//! The HTTP API of Tenure, and long-running jobs as resources for your own axum service.
 //!
-//! A request that begins such work is answered at once: `202 Accepted`, with the place where the work can be watched. That
-//! place answers `200` while it runs, and leads on to what was made (`303`) once it is there. `DELETE` ends it.
+//! A request that starts a job returns `202 Accepted` at once, with the URL of the job's status. That URL returns `200`
+//! while the job runs, and redirects (`303`) to the resource once the job has created it. `DELETE` cancels the job.
 //!
-//! [`routes`] mounts that in a service on axum, [`Asked`] makes the first answer; [`Server`] has all of the contract that
-//! other languages use, described by itself at `/openapi.json`.
+//! [`routes`] mounts the status URLs in an axum service, and [`Asked`] is the first response. [`Server`] serves the
+//! whole API for other languages, with its OpenAPI description at `/openapi.json`.
 
 mod accept;
 mod access;
@@ -59,23 +59,25 @@ pub use spans::Traces;
 use axum::Router;
 use tenure::Tenure;
 
-/// The routes of the items in the queue, `GET` and `DELETE /queue/{id}`, to be merged into a service's own.
+/// Returns the routes of job status pages, `GET` and `DELETE /queue/{id}`, to merge into your own service.
 pub fn routes<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     of(tenure, routes::items(), Access::Open)
 }
 
-/// The description of all routes (OpenAPI), as a server gives it at `/openapi.json`.
+/// Returns the OpenAPI description of all routes, as served at `/openapi.json`.
 #[must_use]
 pub fn description(words: Words) -> serde_json::Value {
     openapi::document(words)
 }
 
-/// All routes of the contract, to be mounted in a service of one's own, which then says who may ask.
+/// Returns all routes of the API without authentication, to mount in your own service, which must authenticate
+/// clients.
 pub fn api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     of(tenure, routes::all(), Access::Open)
 }
 
-/// The same, where these addresses may be called although they are not public.
+/// Returns all routes of the API without authentication, and allows webhooks to call these addresses although they
+/// are not public.
 pub fn api_that_may_call<S: Clone + Send + Sync + 'static>(
     tenure: &Tenure,
     allowed: &[Network],
@@ -86,14 +88,14 @@ pub fn api_that_may_call<S: Clone + Send + Sync + 'static>(
     routes::router(routes::all(), &api).with_state(api.served())
 }
 
-/// The same, where nothing may be changed, whoever asks.
+/// Returns all routes of the API without authentication and refuses every change.
 pub fn read_only_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     let rules = api::Rules { read_only: true, ..api::Rules::default() };
     let api = api::Api::new(tenure, rules);
     routes::router(routes::all(), &api).with_state(api.served())
 }
 
-/// The same, where whoever asks shows an access token of the store; see [`Tokens`].
+/// Returns all routes of the API and requires an access token of the store; see [`Tokens`].
 pub fn guarded_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     of(tenure, routes::all(), Access::Tokens)
 }

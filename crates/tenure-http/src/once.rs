@@ -60,20 +60,22 @@ impl Once {
         let mut said = headers.get_all(HEADER).iter();
         let Some(key) = said.next() else { return Ok(None) };
         let wrong = |why: &str| {
-            let allowed = format!("one text of 1 to {KEY_BYTES} visible characters, best in quotation marks");
+            let allowed = format!(
+                "one value of 1 to {KEY_BYTES} visible ASCII characters, preferably in double quotes"
+            );
             Problem::new(
                 ProblemType::Malformed,
-                format!("the header Idempotency-Key {why}; allowed: {allowed}"),
+                format!("the header Idempotency-Key {why}; expected {allowed}"),
             )
             .with("field", "Idempotency-Key")
         };
         if said.next().is_some() {
-            return Err(wrong("is there more than once"));
+            return Err(wrong("occurs more than once"));
         }
-        let key = key.to_str().map_err(|_| wrong("has other characters"))?.trim();
+        let key = key.to_str().map_err(|_| wrong("contains other characters"))?.trim();
         let bare = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
         if bare.len() == key.len() && (key.starts_with('"') || key.ends_with('"')) {
-            return Err(wrong("has a quotation mark at one end"));
+            return Err(wrong("has a quote at one end only"));
         }
         if !(1..=KEY_BYTES).contains(&bare.len()) {
             return Err(wrong(&format!("has {} bytes", bare.len())));
@@ -188,7 +190,10 @@ impl Once {
                 let there = unmet.into_iter().find_map(|unmet| unmet.there);
                 let (note, version) = there.and_then(|there| read(&there)).ok_or_else(|| {
                     // It was there, and it has been forgotten in this instant.
-                    Problem::new(ProblemType::StorageUnavailable, "the key was just given up; ask again")
+                    Problem::new(
+                        ProblemType::StorageUnavailable,
+                        "the request that held this idempotency key was just abandoned; retry",
+                    )
                 })?;
                 if note.fingerprint != self.fingerprint || note.jobs.len() != count {
                     return Err(reused());
@@ -205,7 +210,7 @@ impl Once {
         if let Err(fault) =
             tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await
         {
-            tracing::warn!(%fault, "that a request was done was not written down");
+            tracing::warn!(%fault, "failed to record a completed idempotent request");
         }
     }
 
@@ -248,7 +253,6 @@ fn read(there: &Record) -> Option<(Note, u64)> {
 }
 
 fn reused() -> Problem {
-    let detail =
-        "another request was sent under this Idempotency-Key; draw a new key for each thing to be done";
+    let detail = "this Idempotency-Key was used for a different request; use a new key for each operation";
     Problem::new(ProblemType::KeyReused, detail).with("field", "Idempotency-Key")
 }

@@ -27,12 +27,12 @@ const WITH_A_BODY: [ProblemType; 4] = [
     ProblemType::Overloaded,
 ];
 
-/// The version of the specification in whose words the document is.
+/// The version of the OpenAPI specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Words {
     /// 3.1.0
     New,
-    /// 3.0.3, which many generators understand better.
+    /// 3.0.3, which many client generators support better.
     Old,
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn document(words: Words) -> Value {
         "info": {
             "title": "Tenure",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Durable jobs over HTTP.",
+            "description": "Durable jobs, schedules and leases over HTTP.",
             "license": { "name": "MIT OR Apache-2.0", "url": "https://github.com/tenure-rs/tenure" },
         },
         "tags": plain::GROUPS.map(|(name, about)| json!({ "name": name, "description": about })),
@@ -158,13 +158,13 @@ fn security(needs: Needs) -> Vec<Value> {
 
 fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     let path = endpoint.path;
-    let of_path = parts(path).map(|name| parameter(path, name, "path", "Its identity"));
+    let of_path = parts(path).map(|name| parameter(path, name, "path", "Identifier"));
     let of_query = endpoint.takes.query.iter().map(|(name, about)| parameter(path, name, "query", about));
-    let wait = "`wait=N`: would rather wait up to N seconds, 55 at most";
+    let wait = "Maximum wait in seconds, as `wait=N`; at most 55";
     let prefer = endpoint.takes.waits.then(|| parameter(path, "Prefer", "header", wait));
-    let once = "The request is done once, however often it is sent under this key within a day";
+    let once = "Repeating a request with the same key within a day returns the first response";
     let once = endpoint.takes.once.then(|| parameter(path, "Idempotency-Key", "header", once));
-    let seen = "The etag of what the client has looked at; `*` if it does not matter";
+    let seen = "ETag of the version the client has read; `*` accepts any version";
     let matches = endpoint.takes.matches.then(|| parameter(path, "If-Match", "header", seen));
     of_path.chain(of_query).chain(prefer).chain(once).chain(matches).collect()
 }

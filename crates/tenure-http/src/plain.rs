@@ -8,14 +8,14 @@ use crate::routes::Endpoint;
 
 /// What a generated client is divided into, and what each part is about.
 pub(crate) const GROUPS: [(&str, &str); 8] = [
-    ("jobs", "Jobs, from their acceptance to their end"),
-    ("workers", "What workers in other languages ask and tell"),
-    ("leases", "Names that one program has to itself"),
-    ("queues", "What is agreed about queues, and how they stand"),
-    ("schedules", "What is done again and again"),
-    ("events", "What happens, and who is told of it or sent jobs"),
-    ("access", "Who may ask, and what was done"),
-    ("server", "The server itself"),
+    ("jobs", "Enqueue, list, watch, cancel and retry jobs"),
+    ("workers", "Claim, extend and settle jobs from workers in any language"),
+    ("leases", "Hold a name exclusively, with a fencing token"),
+    ("queues", "Configure, pause and inspect queues and kinds"),
+    ("schedules", "Run jobs on a schedule"),
+    ("events", "Events, webhooks and push endpoints"),
+    ("access", "Access tokens and the audit log"),
+    ("server", "Health, metrics and capabilities"),
 ];
 
 /// To which of them an operation belongs.
@@ -91,7 +91,7 @@ fn words(all: &[Value]) -> Option<Map<String, Value>> {
 fn say_default(fields: &mut Map<String, Value>, meant: &Value) {
     let Some(word) = meant.as_str().filter(|word| !word.is_empty()) else { return };
     if let Some(Value::String(about)) = fields.get_mut("description") {
-        about.push_str(&format!(" `{word}` if it is not said."));
+        about.push_str(&format!(" Default: `{word}`."));
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
             said["properties"],
             json!({
                 "default": { "type": "array" },
-                "overlap": { "type": "string", "description": "If one runs. `skip` if it is not said." },
+                "overlap": { "type": "string", "description": "If one runs. Default: `skip`." },
                 "spec": { "$ref": "#/s" },
             })
         );

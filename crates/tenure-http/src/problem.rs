@@ -9,77 +9,78 @@ use serde_json::{Map, Value, json};
 
 use crate::troubles::Trouble;
 
-/// Why something was not done, as a client can decide by it. `docs/problems.md` tells of each what to do next.
+/// The type of a problem document, by which a client can decide what to do. The page `docs/guide/problems.md`
+/// describes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProblemType {
-    /// The request cannot be read: it is no JSON, or a header or a parameter makes no sense.
+    /// The request cannot be parsed: invalid JSON, header or parameter.
     Malformed,
-    /// The request was read, and a value in it is not allowed.
+    /// A value in the request is invalid.
     Validation,
-    /// The body is of a type that is not understood.
+    /// The type of the body is not supported.
     UnsupportedMediaType,
-    /// Nobody knows who asks.
+    /// The request needs a valid access token.
     Unauthenticated,
-    /// Whoever asks may not.
+    /// The access token does not grant this.
     Forbidden,
-    /// Nothing may be changed through this server.
+    /// The server is read-only.
     ReadOnly,
-    /// There is no such thing.
+    /// The resource does not exist.
     NotFound,
-    /// There is something at this path, but it cannot be asked for in this way.
+    /// The path does not support the method.
     MethodNotAllowed,
-    /// There was such a thing, and its time was over.
+    /// The resource is no longer kept.
     Gone,
-    /// What came behind this cursor is not kept any more.
+    /// Events after this cursor are no longer kept.
     CursorExpired,
-    /// It is in a state in which this cannot be done.
+    /// The state of the resource does not allow the request.
     StateConflict,
-    /// There is one with this id, and it is another one.
+    /// The job ID belongs to another job.
     IdTaken,
-    /// Another request was sent under this key.
+    /// The idempotency key was used for another request.
     KeyReused,
     /// Another job holds the unique key.
     UniqueConflict,
-    /// As many jobs wait in the queue as may.
+    /// The queue has reached its maximum depth.
     QueueFull,
-    /// Too much came from one address.
+    /// Too many requests from one address.
     RateLimited,
-    /// The worker is told to take no more jobs.
+    /// The worker was told to claim no more jobs.
     WorkerQuiet,
-    /// Somebody else has the lease.
+    /// Another owner holds the lease.
     LeaseHeld,
-    /// The job or the lease was taken from whoever tells about it.
+    /// The job or lease was taken from the caller.
     LeaseLost,
-    /// It has changed since it was looked at.
+    /// The resource has changed since it was read.
     PreconditionFailed,
-    /// It is changed only by whoever says as what it was looked at.
+    /// The request needs the header `If-Match`.
     PreconditionRequired,
-    /// The job whose result was asked for has failed.
+    /// The job failed, so it has no result.
     JobFailed,
-    /// The job whose result was asked for was cancelled.
+    /// The job was cancelled, so it has no result.
     JobCancelled,
-    /// The body is larger than is allowed.
+    /// The body is too large.
     PayloadTooLarge,
-    /// The head of the request is too large.
+    /// The headers are too large.
     HeadersTooLarge,
-    /// The store cannot answer at the moment.
+    /// The store is unavailable.
     StorageUnavailable,
-    /// The server is about to end.
+    /// The server is shutting down.
     Draining,
-    /// A page of somebody else's sent the request.
+    /// The request comes from a page of another site.
     CrossSite,
-    /// The request is addressed to somebody else.
+    /// The `Host` header names an unknown host.
     HostNotAllowed,
-    /// The request did not come to its end in time.
+    /// The request did not arrive in time.
     RequestTimeout,
-    /// So much is being sent to the server that it has no room for more at the moment.
+    /// The server is already reading too many request bodies.
     Overloaded,
-    /// Something is wrong with the server.
+    /// An internal error.
     Internal,
 }
 
 impl ProblemType {
-    /// Every kind.
+    /// Every type.
     pub const ALL: [Self; 32] = [
         Self::Malformed,
         Self::Validation,
@@ -115,7 +116,7 @@ impl ProblemType {
         Self::Internal,
     ];
 
-    /// Its name in the type of the document.
+    /// Returns the name, which is the last part of the `type` of the document.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -154,46 +155,46 @@ impl ProblemType {
         }
     }
 
-    /// A few words for people; always the same for a kind.
+    /// Returns the title.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
-            Self::Malformed => "The request cannot be read",
-            Self::Validation => "A value is not allowed",
-            Self::UnsupportedMediaType => "The body is of a type that is not understood",
-            Self::Unauthenticated => "Nobody knows who asks",
-            Self::Forbidden => "The access token does not give this right",
-            Self::ReadOnly => "Nothing may be changed here",
-            Self::NotFound => "There is no such thing",
-            Self::MethodNotAllowed => "This cannot be asked for in this way",
-            Self::Gone => "Its time is over",
-            Self::CursorExpired => "What came behind the cursor is not kept any more",
-            Self::StateConflict => "Its state does not allow this",
-            Self::IdTaken => "Another job has this id",
-            Self::KeyReused => "The key was used for something else",
-            Self::UniqueConflict => "Another job holds the unique key",
-            Self::RateLimited => "Too much comes from one address",
-            Self::WorkerQuiet => "The worker is to take no more jobs",
-            Self::QueueFull => "As many jobs wait in the queue as may",
-            Self::LeaseHeld => "Somebody else has the lease",
-            Self::LeaseLost => "It is not held any more under this token",
-            Self::PreconditionFailed => "It has changed since",
-            Self::PreconditionRequired => "It has to be said as what it was looked at",
-            Self::JobFailed => "The job has failed",
-            Self::JobCancelled => "The job was cancelled",
-            Self::PayloadTooLarge => "The body is too large",
-            Self::HeadersTooLarge => "The head of the request is too large",
-            Self::StorageUnavailable => "The store cannot answer",
-            Self::Draining => "The server is about to end",
-            Self::CrossSite => "The request comes from a page of somebody else's",
-            Self::HostNotAllowed => "The request is for somebody else",
-            Self::RequestTimeout => "The request took too long",
-            Self::Overloaded => "Too much is being sent at once",
-            Self::Internal => "Something is wrong with the server",
+            Self::Malformed => "Malformed request",
+            Self::Validation => "Invalid value",
+            Self::UnsupportedMediaType => "Unsupported media type",
+            Self::Unauthenticated => "Authentication required",
+            Self::Forbidden => "Permission denied",
+            Self::ReadOnly => "Server is read-only",
+            Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "Method not allowed",
+            Self::Gone => "No longer available",
+            Self::CursorExpired => "Cursor expired",
+            Self::StateConflict => "Not possible in the current state",
+            Self::IdTaken => "Job ID already in use",
+            Self::KeyReused => "Idempotency key reused with a different request",
+            Self::UniqueConflict => "Unique key held by another job",
+            Self::RateLimited => "Too many requests",
+            Self::WorkerQuiet => "Worker must not claim jobs",
+            Self::QueueFull => "Queue is full",
+            Self::LeaseHeld => "Lease held by another owner",
+            Self::LeaseLost => "Lease lost",
+            Self::PreconditionFailed => "Changed since it was read",
+            Self::PreconditionRequired => "If-Match header required",
+            Self::JobFailed => "Job failed",
+            Self::JobCancelled => "Job cancelled",
+            Self::PayloadTooLarge => "Request body too large",
+            Self::HeadersTooLarge => "Request headers too large",
+            Self::StorageUnavailable => "Store unavailable",
+            Self::Draining => "Server is shutting down",
+            Self::CrossSite => "Cross-site request refused",
+            Self::HostNotAllowed => "Host not allowed",
+            Self::RequestTimeout => "Request timed out",
+            Self::Overloaded => "Server overloaded",
+            Self::Internal => "Internal server error",
         }
     }
 
-    /// With which status it is answered.
+    /// Returns the status code.
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
@@ -226,7 +227,7 @@ impl ProblemType {
     }
 }
 
-/// A problem document: why something was not done, for programs and for people.
+/// A problem document (RFC 9457).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     problem_type: ProblemType,
@@ -237,26 +238,26 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of this kind, with a sentence about this case.
+    /// Creates a problem with a sentence about this case.
     #[must_use]
     pub fn new(problem_type: ProblemType, detail: impl Into<String>) -> Self {
         Self { problem_type, detail: detail.into(), retry_after: None, more: Map::new(), trouble: None }
     }
 
-    /// Of which kind it is.
+    /// Returns the type.
     #[must_use]
     pub fn problem_type(&self) -> ProblemType {
         self.problem_type
     }
 
-    /// The same, with one more thing told about it.
+    /// Adds a field.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The same, with a wish to be asked again only after so long.
+    /// Sets the delay after which the client should retry.
     #[must_use]
     pub fn retry_after(mut self, span: Duration) -> Self {
         self.retry_after = Some(span);
@@ -274,7 +275,7 @@ impl Problem {
         self.trouble.as_ref()
     }
 
-    /// The document.
+    /// Returns the JSON document.
     #[must_use]
     pub fn document(&self) -> Value {
         let mut document = json!({

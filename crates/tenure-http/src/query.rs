@@ -21,7 +21,8 @@ impl Query {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
             if !known.contains(&name.as_str()) {
-                let detail = format!("the parameter {name:?} is not known here; known: {}", known.join(", "));
+                let detail =
+                    format!("unknown query parameter {name:?}; expected one of: {}", known.join(", "));
                 return Err(Problem::new(ProblemType::Malformed, detail).with("field", name));
             }
             pairs.push((name, value));
@@ -33,7 +34,7 @@ impl Query {
     pub(crate) fn one<T: FromStr<Err = Invalid>>(&self, name: &str) -> Result<Option<T>, Problem> {
         let mut values = self.all::<T>(name)?;
         if values.len() > 1 {
-            let detail = format!("the parameter {name} is there {} times; allowed: once", values.len());
+            let detail = format!("query parameter {name} occurs {} times; expected once", values.len());
             return Err(Problem::new(ProblemType::Malformed, detail).with("field", name));
         }
         Ok(values.pop())
@@ -61,7 +62,7 @@ impl Query {
             Some("true") => Ok(true),
             Some(other) => {
                 let shown: String = other.chars().take(32).collect();
-                let detail = format!("{name}: {shown:?}; allowed: true or false");
+                let detail = format!("{name}: {shown:?}; expected true or false");
                 Err(Problem::new(ProblemType::Malformed, detail).with("field", name))
             }
         }
@@ -72,7 +73,7 @@ impl Query {
         let mut values = self.pairs.iter().filter(|(found, _)| found == name).map(|(_, value)| value.clone());
         let first = values.next();
         if values.next().is_some() {
-            let detail = format!("the parameter {name} is there more than once; allowed: once");
+            let detail = format!("query parameter {name} occurs more than once; expected once");
             return Err(Problem::new(ProblemType::Malformed, detail).with("field", name));
         }
         Ok(first)
@@ -116,14 +117,16 @@ impl FromStr for Number {
 }
 
 fn out_of(name: &str, number: u64, (least, most): (u64, u64)) -> Problem {
-    let detail = format!("{name}: {number}; allowed: {least} to {most}");
+    let detail = format!("{name}: {number}; expected {least} to {most}");
     Problem::new(ProblemType::Malformed, detail).with("field", name)
 }
 
 fn decoded(text: &str) -> Result<String, Problem> {
     let text = text.replace('+', " ");
     let decoded = percent_decode_str(&text).decode_utf8();
-    decoded.map(String::from).map_err(|_| Problem::new(ProblemType::Malformed, "the query is not UTF-8"))
+    decoded
+        .map(String::from)
+        .map_err(|_| Problem::new(ProblemType::Malformed, "the query string is not valid UTF-8"))
 }
 
 #[cfg(test)]

@@ -32,24 +32,23 @@ impl From<Fault> for Problem {
         // What a store says of itself may name files and hosts: that is for whoever runs it.
         match fault {
             Fault::Unavailable(why) => {
-                Self::new(ProblemType::StorageUnavailable, "the store cannot answer at the moment; try again")
+                Self::new(ProblemType::StorageUnavailable, "the store is unavailable; retry later")
                     .retry_after(STORE_AGAIN)
-                    .because(passes("the store cannot answer", why))
+                    .because(passes("the store is unavailable", why))
             }
             Fault::Unknown(why) => {
-                let detail = "the store was lost before it answered: whether this was done is not known; look, or ask again";
+                let detail = "the connection to the store was lost before it answered, so the outcome is unknown; check it, or retry an idempotent request";
                 Self::new(ProblemType::StorageUnavailable, detail)
                     .with("outcome_known", false)
                     .retry_after(STORE_AGAIN)
-                    .because(passes("the store was lost before it answered", why))
+                    .because(passes("the connection to the store was lost before it answered", why))
             }
-            Fault::Closed => Self::new(ProblemType::Draining, "the server is about to end; ask another one")
-                .retry_after(STORE_AGAIN),
-            Fault::Broken(why) => Self::new(
-                ProblemType::Internal,
-                "something is wrong with the store; its operator finds more in the log",
-            )
-            .because(stays("the store is broken", why)),
+            Fault::Closed => {
+                Self::new(ProblemType::Draining, "the server is shutting down; use another server")
+                    .retry_after(STORE_AGAIN)
+            }
+            Fault::Broken(why) => Self::new(ProblemType::Internal, "the store is broken; see the server log")
+                .because(stays("the store is broken", why)),
         }
     }
 }
@@ -60,12 +59,13 @@ impl From<Error> for Problem {
             Error::Invalid(wrong) => wrong.into(),
             Error::Fault(fault) => fault.into(),
             Error::Refused { index, refusal } => refused(refusal).with("index", index),
-            Error::NotFound(id) => Self::new(ProblemType::NotFound, format!("there is no job {id}")),
-            Error::NoTimer(name) => Self::new(ProblemType::NotFound, format!("there is no timer {name}")),
-            Error::Json { what, source } => {
-                Self::new(ProblemType::Validation, format!("{what} is not what its type says: {source}"))
-                    .with("field", what)
-            }
+            Error::NotFound(id) => Self::new(ProblemType::NotFound, format!("job {id} not found")),
+            Error::NoTimer(name) => Self::new(ProblemType::NotFound, format!("schedule {name} not found")),
+            Error::Json { what, source } => Self::new(
+                ProblemType::Validation,
+                format!("{what} does not have the expected type: {source}"),
+            )
+            .with("field", what),
             // No route leads to these, and what a later version adds is no client's fault until somebody has thought of it.
             other @ (Error::Unsuccessful { .. }
             | Error::LeaseRefused { .. }
@@ -77,11 +77,8 @@ impl From<Error> for Problem {
             | Error::AppTaken { .. }
             | Error::NoTransaction
             | Error::Url { .. }
-            | _) => Self::new(
-                ProblemType::Internal,
-                "something is wrong with the server; its operator finds more in the log",
-            )
-            .because(stays("something that no client is told of", other.to_string())),
+            | _) => Self::new(ProblemType::Internal, "internal error; see the server log")
+                .because(stays("unexpected error", other.to_string())),
         }
     }
 }
@@ -97,16 +94,15 @@ fn stays(what: &'static str, why: String) -> Trouble {
 fn refused(refusal: Refusal) -> Problem {
     let (kind, id, detail) = match refusal {
         Refusal::IdTaken(id) => {
-            (ProblemType::IdTaken, id, format!("job {id} is there already, with another kind or other args"))
+            (ProblemType::IdTaken, id, format!("job {id} already exists with another kind or other args"))
         }
         Refusal::KeyHeld(id) => (ProblemType::UniqueConflict, id, format!("job {id} holds the unique key")),
         Refusal::NoSuchJob(id) => {
-            let detail = format!("after: job {id} is not there, so it cannot be waited for");
+            let detail = format!("after: job {id} not found, so it cannot be a dependency");
             (ProblemType::Validation, id, detail)
         }
         Refusal::QueueFull { most } => {
-            let detail =
-                format!("{most} jobs wait in the queue, and no more may; try again when some have started");
+            let detail = format!("the queue is full: {most} jobs are waiting; retry when some have started");
             let problem = Problem::new(ProblemType::QueueFull, detail).with("max_depth", most);
             return problem.retry_after(FULL_AGAIN);
         }

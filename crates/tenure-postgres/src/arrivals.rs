@@ -73,7 +73,7 @@ impl Writing<'_> {
             Ok(stored) => stored.filter(|stored| value::signed(stored.job.seq) == seq),
             // A version that can read it will let it in by another way: it waits where it is.
             Err(fault) => {
-                tracing::error!(%id, %fault, "a job that was enqueued in a transaction cannot be read");
+                tracing::error!(%id, %fault, "unreadable job enqueued in a transaction");
                 return Ok(());
             }
         };

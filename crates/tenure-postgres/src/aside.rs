@@ -81,7 +81,7 @@ impl Writing<'_> {
 
     /// Leaves a limit in which time has made room alone for longer.
     pub(crate) fn set_limit_aside(&mut self, key: &str, fault: &Fault) -> Result<(), Fault> {
-        tracing::error!(key, %fault, "a limit cannot be read and is set aside for a minute; update this program");
+        tracing::error!(key, %fault, "skipping an unreadable limit for a minute; update this program");
         self.write(Query::new(LIMIT).with(key.to_owned()).with(later(self.now)))
     }
 
@@ -94,7 +94,7 @@ impl Writing<'_> {
 
     /// Complains of a row, and tells when it is looked at again.
     fn again(&self, seq: i64, fault: &Fault) -> i64 {
-        tracing::error!(seq, %fault, "a job cannot be read and is set aside for a minute; update this program");
+        tracing::error!(seq, %fault, "skipping an unreadable job for a minute; update this program");
         later(self.now)
     }
 }

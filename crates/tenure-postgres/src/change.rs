@@ -312,7 +312,7 @@ impl Writing<'_> {
             return Ok((ChangeOutcome::Already, Some(stored)));
         }
         let Some(lane) = self.lane(queue, &stored.job.kind) else {
-            return Err(Fault::Unavailable("a lane could not be made".to_owned()));
+            return Err(Fault::Unavailable("could not create a lane".to_owned()));
         };
         self.news.due = true;
         self.transfer(stored, |stored| {

@@ -42,29 +42,28 @@ use uuid::Uuid;
 use crate::store::PostgresStore;
 use crate::value::{of_job, signed};
 
-/// The SQLSTATE of a check that was refused: the ownership is over.
+/// The SQLSTATE of a refused check: the lease or job is no longer held.
 pub const LOST: &str = "TE001";
 
-/// Why nothing may be written in the name of an ownership.
+/// The reason for which nothing may be written under a lease or job.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckInError {
-    /// The ownership is over. Roll back, and stop.
-    #[error("it is not held any more by whoever names it")]
+    /// The lease or job is no longer held. Roll back, and stop.
+    #[error("the lease or job is no longer held by this owner")]
     Lost,
-    /// There is no store in this database, or not in this schema.
+    /// The database or schema has no store.
     #[error("this is not the database of the store, or its schema is another one")]
     NotTheStore,
-    /// Somebody else was in the way, or has changed the row since this transaction's snapshot. Roll back and begin
-    /// again.
-    #[error("somebody else was in the way; roll back and begin again")]
+    /// Another transaction conflicts, or has changed the row since this transaction's snapshot. Roll back and retry.
+    #[error("conflict with another transaction; roll back and retry")]
     Busy,
-    /// The server could not tell.
-    #[error("the server could not tell")]
+    /// The server failed.
+    #[error("the server failed to check the lease")]
     Failed(#[source] Error),
 }
 
-/// The checks that can be made in transactions on the database of a store.
+/// Checks for your own transactions on the store's database.
 #[derive(Debug, Clone)]
 pub struct CheckIn {
     lease: Arc<str>,
@@ -74,7 +73,7 @@ pub struct CheckIn {
 }
 
 impl PostgresStore {
-    /// The checks that can be made in a user's own transactions on this store's database.
+    /// Returns the checks for your own transactions on this store's database.
     #[must_use]
     pub fn check_in(&self) -> CheckIn {
         let (schema, clock) = self.place();
@@ -87,11 +86,11 @@ impl PostgresStore {
 }
 
 impl CheckIn {
-    /// Verifies in an open transaction that a lease is held under this id and fence. Nobody is granted it before
-    /// the transaction ends.
+    /// Checks, in an open transaction, that a lease is held under this ID and fence. Nobody else is granted the lease
+    /// before the transaction ends.
     ///
     /// # Errors
-    /// Says why nothing may be written. Roll back, whatever it is: the server lets nothing else be done.
+    /// Returns why nothing may be written. Roll back on any error, because the server accepts nothing else.
     pub async fn lease(
         &self,
         transaction: &Transaction<'_>,
@@ -104,14 +103,14 @@ impl CheckIn {
         check(transaction, &self.lease, &[&name.as_str(), &id, &signed(fence.number()), &now]).await
     }
 
-    /// Verifies in an open transaction that a job is running under this fence. Nobody takes it before the
-    /// transaction ends.
+    /// Checks, in an open transaction, that a job is running under this fence. Nobody else can take the job before
+    /// the transaction ends.
     ///
-    /// It asks for the fence alone, as settling does: a reservation that has lapsed counts as long as nobody has
-    /// noticed.
+    /// It compares only the fence, as settling does: a job whose lease has expired still counts until another worker
+    /// takes it.
     ///
     /// # Errors
-    /// Says why nothing may be written. Roll back, whatever it is: the server lets nothing else be done.
+    /// Returns why nothing may be written. Roll back on any error, because the server accepts nothing else.
     pub async fn job(&self, transaction: &Transaction<'_>, held: &Held) -> Result<(), CheckInError> {
         check(transaction, &self.job, &[&signed(held.seq), &of_job(held.id), &signed(held.fence.number())])
             .await

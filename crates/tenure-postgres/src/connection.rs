@@ -183,7 +183,7 @@ impl Connection {
     /// What to make of a commit that has happened here, and perhaps nowhere else.
     fn may_not_last(&self, effect: Effect) -> Option<Sent> {
         let warned = effect == Effect::Commits && self.raw.warned.load(Ordering::Acquire);
-        warned.then(|| Sent::Lost(passing(effect, "the server has warned that the commit may not last")))
+        warned.then(|| Sent::Lost(passing(effect, "the server warned that the commit may not be durable")))
     }
 
     /// The same behind a pooler that gives the server to others after each transaction.
@@ -208,7 +208,7 @@ impl Connection {
                 Err(error) if round.settings_at() == Some(at) && error.as_db_error().is_some() => {
                     let said = fault_of(&error, Effect::None);
                     let text = format!(
-                        "another server answers behind the pooler, or one that is not ready ({said})"
+                        "the pooler connected to another server, or to one that is not ready ({said})"
                     );
                     return Sent::Lost(Fault::Unavailable(text));
                 }

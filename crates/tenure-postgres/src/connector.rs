@@ -58,7 +58,7 @@ where
         match message.await {
             Some(Ok(AsyncMessage::Notice(notice))) => {
                 if notice.severity() == "WARNING" {
-                    tracing::warn!(message = notice.message(), "the server warns");
+                    tracing::warn!(message = notice.message(), "warning from the server");
                     warned.store(true, Ordering::Release);
                 }
             }
@@ -79,11 +79,13 @@ fn no_connection(error: &tokio_postgres::Error) -> Fault {
     let Some(said) = error.as_db_error() else {
         let why = error.source().map_or_else(String::new, |source| format!(": {source}"));
         if is_about_trust(error) {
-            return Fault::Broken(format!("the server is not to be trusted as its URL asks ({error}{why})"));
+            return Fault::Broken(format!(
+                "the server's TLS certificate does not meet the URL's requirements ({error}{why})"
+            ));
         }
-        return passing(Effect::None, format!("no connection to the server ({error}{why})"));
+        return passing(Effect::None, format!("cannot connect to the server ({error}{why})"));
     };
-    let text = format!("the server took no connection: {} ({})", said.message(), said.code().code());
+    let text = format!("the server refused the connection: {} ({})", said.message(), said.code().code());
     // A wrong password or a database that is not there is for a person to see to.
     if said.code().code().starts_with("28") || said.code().code().starts_with("3D") {
         return Fault::Broken(text);

@@ -121,7 +121,7 @@ impl Database {
     pub(crate) fn found_pooler(&self) {
         if !self.pooled.swap(true, Ordering::AcqRel) {
             tracing::warn!(
-                "a pooler gives its servers to others after each transaction: no hints are heard, and everybody looks from time to time"
+                "connected through a transaction pooler, which disables LISTEN/NOTIFY; polling instead"
             );
         }
     }
@@ -231,7 +231,7 @@ pub(crate) fn check_schema(name: &str) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::Broken(format!(
-        "the schema {name:?} is not allowed: up to {LONGEST_SCHEMA} of a-z, 0-9 and _"
+        "invalid schema {name:?}; expected up to {LONGEST_SCHEMA} characters of a-z, 0-9 and _"
     )))
 }
 
@@ -240,7 +240,7 @@ fn check_server(version: i32, in_recovery: bool) -> Result<(), Fault> {
         return Err(Fault::Broken("the server is older than PostgreSQL 15".to_owned()));
     }
     if in_recovery {
-        return Err(Fault::Unavailable("the server is a replica and takes no writes".to_owned()));
+        return Err(Fault::Unavailable("the server is a read-only replica".to_owned()));
     }
     Ok(())
 }

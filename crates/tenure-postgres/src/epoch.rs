@@ -74,7 +74,7 @@ pub(crate) async fn settle(
         if before.is_some() {
             tracing::warn!(
                 epoch = epoch.number(),
-                "another server answers, which may not know all that was granted: a new epoch begins, and for a while nothing is granted"
+                "connected to another server, which may lack the latest grants; starting a new epoch and granting nothing for a while"
             );
             queries.push(Query::new(BAR).with(now).with(value::micros(LEAST)));
             queries.push(Query::new(RAISE).with(value::signed(Fence::NONE.next(epoch).number())));

@@ -16,7 +16,7 @@ pub(crate) enum Effect {
 }
 
 /// What is said of it; the server says nothing like it.
-const UNREADABLE: &str = "a newer version seems to have written what this one cannot read";
+const UNREADABLE: &str = "unreadable data, probably written by a newer version";
 
 /// Says that a stored value cannot be read: only another program can have written it. One row is no reason to give
 /// up the database: all else in it can go on.
@@ -48,7 +48,7 @@ pub(crate) fn passing(effect: Effect, text: impl Into<String>) -> Fault {
 /// What to do next about an error.
 pub(crate) fn fault_of(error: &Error, effect: Effect) -> Fault {
     let Some(said) = error.as_db_error() else {
-        return passing(effect, format!("the connection to the server was lost ({error})"));
+        return passing(effect, format!("lost the connection to the server ({error})"));
     };
     let text = format!("{} ({})", said.message(), said.code().code());
     match said.code() {

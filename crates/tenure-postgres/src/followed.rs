@@ -110,7 +110,7 @@ async fn follow(link: &mut Link, memory: &Memory) {
                 }
                 Ok(false) => {}
                 Err(fault) => {
-                    tracing::debug!(%fault, "it is not known yet what became of transactions that are followed");
+                    tracing::debug!(%fault, "the outcome of some transactions is not known yet");
                     pause(AGAIN).await;
                 }
             }

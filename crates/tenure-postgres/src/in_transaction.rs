@@ -7,23 +7,23 @@ use tokio_postgres::Transaction;
 
 use crate::check_in::LOST;
 
-/// Why something was not done in a user's own transaction. Roll back, whatever it is: the server lets nothing else be done.
+/// The error of a call within your own transaction. Roll back on any error, because the server accepts nothing else.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotDone {
-    /// The ownership is over. Stop.
-    #[error("it is not held any more by whoever names it")]
+    /// The lease or job is no longer held. Stop.
+    #[error("the lease or job is no longer held by this owner")]
     Lost,
-    /// There is no store in this database, not in this schema, or this user may not use it.
+    /// The database or schema has no store, or the role may not use it.
     #[error(
-        "this is not the database of the store, its schema is another one, or its user has no right to use it"
+        "this is not the database of the store, its schema is another one, or the role lacks the rights to use it"
     )]
     NotTheStore,
-    /// Somebody else was in the way, or has changed a row since this transaction's snapshot. Begin again.
-    #[error("somebody else was in the way; roll back and begin again")]
+    /// Another transaction conflicts, or has changed a row since this transaction's snapshot. Retry.
+    #[error("conflict with another transaction; roll back and retry")]
     Busy,
-    /// The server could not do it.
-    #[error("the server could not do it")]
+    /// The server failed.
+    #[error("the server failed")]
     Failed(#[source] Box<dyn StdError + Send + Sync>),
 }
 
@@ -42,14 +42,14 @@ impl NotDone {
     }
 }
 
-/// A user's own open transaction on the database of a store. A driver's transaction becomes one by sending what it is
-/// given.
+/// Your own open transaction on the store's database. Implement it for the transaction type of a driver by sending
+/// the given statement.
 pub trait InTransaction: Send {
-    /// Sends a statement that takes a text and bytes, and answers the one text that it answers.
+    /// Sends a statement with a text and bytes, and returns the text that it returns.
     fn ask<'a>(&'a mut self, call: &'a Call) -> Asking<'a>;
 }
 
-/// The answer of a statement, sooner or later.
+/// The future of a statement's result.
 pub type Asking<'a> = std::pin::Pin<Box<dyn Future<Output = Result<String, NotDone>> + Send + 'a>>;
 
 impl InTransaction for &mut Transaction<'_> {

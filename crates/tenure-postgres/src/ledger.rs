@@ -128,7 +128,7 @@ pub(crate) async fn page(connection: &mut Connection, ask: &LedgerAsk) -> Result
                 Ok(entry) => entries.push(entry),
                 Err(fault) => {
                     let number: i64 = row.get(0);
-                    tracing::error!(number, %fault, "an entry of the ledger cannot be read; update this program");
+                    tracing::error!(number, %fault, "skipping an unreadable lease history entry; update this program");
                 }
             }
         }

@@ -1,8 +1,8 @@
-//! Tenure on PostgreSQL: any number of hosts, a few connections each, everything in batches.
+//! The PostgreSQL store of Tenure, a durable job queue, scheduler and lock service.
 //!
-//! A [`PostgresStore`] has a thread of its own for its connections, so that whatever blocks the program's runtime
-//! does not keep it from renewing what it holds. Several tasks on that thread each have a connection: what waits for
-//! one of them goes to the server together. Other programs may use the same database at the same time.
+//! A [`PostgresStore`] runs its connections on a separate thread, so that a blocked runtime does not stop it from
+//! renewing leases. Several tasks on that thread have a connection each, and send waiting calls to the server in
+//! batches. Any number of programs can use the same database at the same time.
 
 /// Whether keys have to be asked about what is wanted of these queues and lanes. Statements that end in a claim ask this
 /// of the same snapshot.

@@ -59,7 +59,7 @@ impl Link {
     /// The connection on which a transaction is open.
     pub(crate) fn in_transaction(&mut self) -> Result<&mut Connection, Fault> {
         let open = self.connection.as_mut().filter(|connection| connection.in_transaction);
-        open.ok_or_else(|| Fault::Unavailable("the transaction has ended; try again".to_owned()))
+        open.ok_or_else(|| Fault::Unavailable("the transaction has ended; retry".to_owned()))
     }
 
     /// The connection that there is, if it is good for something new. What a call left undone on it is undone.

@@ -52,7 +52,7 @@ pub(crate) async fn work(
         loop {
             let lost = listen(&database, &memory, &mut begun).await;
             begun = None;
-            tracing::warn!(%lost, "nothing is heard from other programs for now");
+            tracing::warn!(%lost, "lost the LISTEN connection; polling until it is restored");
             pause(LOOK).await;
             Told::ALL.publish(&memory.bulletin);
         }
@@ -92,7 +92,7 @@ async fn listen(database: &Database, memory: &Memory, first: &mut Option<oneshot
     Told::ALL.publish(&memory.bulletin);
     let told = tell_and_hear(&mut connection, memory, &mut heard, me, std::future::pending()).await;
     memory.let_speak(0);
-    told.err().unwrap_or_else(|| Fault::Unavailable("nobody listens".to_owned()))
+    told.err().unwrap_or_else(|| Fault::Unavailable("no listener".to_owned()))
 }
 
 /// Tells, and takes in what is heard, until something happens.
@@ -118,7 +118,7 @@ async fn tell_and_hear(
                     memory.ring_again();
                     continue;
                 }
-                None => return Err(Fault::Unavailable("the listening connection was lost".to_owned())),
+                None => return Err(Fault::Unavailable("lost the LISTEN connection".to_owned())),
             },
             () = &mut until => return Ok(()),
             () = &mut rest, if is_resting => {
@@ -214,8 +214,12 @@ pub(crate) async fn tell_last(mut link: Link) {
     // A hint may be lost, and nobody shall wait long for the end of his program because of one.
     match within(LAST, telling).await {
         Some(Ok(_)) => untold.done(),
-        Some(Err(fault)) => tracing::debug!(%fault, "others find by themselves what was written last"),
-        None => tracing::debug!("others find by themselves what was written last: nobody answers"),
+        Some(Err(fault)) => {
+            tracing::debug!(%fault, "failed to notify other processes; they will find the change by polling")
+        }
+        None => {
+            tracing::debug!("failed to notify other processes in time; they will find the change by polling")
+        }
     }
 }
 
@@ -261,7 +265,7 @@ async fn begin(connection: &mut Connection, heard: &mut Heard, schema: &str, me:
     match within(ECHO, echo).await {
         Some(true) => Ok(()),
         Some(false) | None => Err(Fault::Unavailable(
-            "this connection hears nothing, perhaps because of a pooler: everybody looks from time to time"
+            "notifications do not arrive on this connection, perhaps because of a pooler; polling instead"
                 .to_owned(),
         )),
     }

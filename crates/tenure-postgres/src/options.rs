@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-/// How a store uses its database.
+/// Options of a PostgreSQL store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// The schema that its tables are in. It is created if it is not there.
+    /// Schema of the tables; created if it does not exist.
     pub schema: String,
-    /// For how long a call waits for the server. After that its connection is given up and the call faults. A call about
-    /// leases waits for three tenths of it, so that a holder learns early enough that it is to try again.
+    /// How long a call waits for the server. After that its connection is closed and the call fails. Lease calls wait
+    /// 30 % of it, so that a holder learns early enough to retry.
     pub patience: Duration,
-    /// For how long connecting may take.
+    /// How long connecting may take.
     pub connecting: Duration,
-    /// Connections that only read, beside those that a program needs for its work. Zero counts as one.
+    /// Number of read-only connections, besides those needed for writing; 0 counts as 1.
     pub readers: usize,
-    /// As what this program is seen on the server, unless its URL says it.
+    /// Application name shown on the server, unless the URL sets one.
     pub application_name: String,
 }
 

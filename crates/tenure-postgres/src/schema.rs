@@ -91,13 +91,13 @@ pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     // Somebody else may have done it meanwhile.
     let standing = look(connection, &schema).await?;
     if standing.here < known() {
-        tracing::info!(%schema, from = standing.here, to = known(), "the schema is brought up to date");
+        tracing::info!(%schema, from = standing.here, to = known(), "migrating the schema");
     }
     for statement in statements(&schema, standing) {
         connection.execute_text(&statement).await?;
     }
     for (number, step) in missing(standing.here) {
-        tracing::debug!(step = step.name, "a step of the schema");
+        tracing::debug!(step = step.name, "running a schema step");
         connection.execute_text(step.sql).await?;
         let keep = Query::new(KEEP).with(number).with(step.name).with(step.sql);
         connection.run(&[keep], Effect::None).await?;
@@ -120,7 +120,7 @@ async fn begin(connection: &mut Connection) -> Result<(), Fault> {
         connection.run(&[Query::new("ROLLBACK")], Effect::None).await?;
         connection.in_transaction = false;
         if !std::mem::replace(&mut has_told, true) {
-            tracing::info!("somebody else brings a schema up to date, and is waited for");
+            tracing::info!("waiting for another process that is migrating the schema");
         }
         pause(AGAIN).await;
     }
@@ -133,7 +133,7 @@ pub(crate) async fn look(connection: &mut Connection, schema: &str) -> Result<St
     let told = |column: usize| told(column).unwrap_or(false);
     if !told(2) {
         return Err(Fault::Broken(format!(
-            "this role may not use the schema {schema}; its owner grants it what `tenure db migrate --grant-to ROLE` says"
+            "this role may not use schema {schema}; its owner can grant access with `tenure db migrate --grant-to ROLE`"
         )));
     }
     let mut standing = Standing { is_named: told(0), has_record: told(1), here: 0, may_migrate: told(3) };
@@ -148,7 +148,7 @@ async fn were_run(connection: &mut Connection) -> Result<usize, Fault> {
     let were_run = connection.read(Query::new(WERE_RUN)).await?;
     if were_run.len() > STEPS.len() {
         return Err(Fault::Broken(format!(
-            "its schema is number {} and this program knows only {}; use the newer program",
+            "its schema version {} is newer than this program supports ({}); update this program",
             were_run.len(),
             STEPS.len()
         )));
@@ -156,7 +156,7 @@ async fn were_run(connection: &mut Connection) -> Result<usize, Fault> {
     for (row, step) in were_run.iter().zip(STEPS) {
         if row.get::<_, &str>(1) != step.sql {
             return Err(Fault::Broken(format!(
-                "step {} of its schema is not the one of this program; use the program that made it",
+                "schema step {} differs from the one in this program; use the program version that created the store",
                 step.name
             )));
         }
@@ -167,10 +167,13 @@ async fn were_run(connection: &mut Connection) -> Result<usize, Fault> {
 /// What to say to a role that may not change a schema that is behind.
 fn behind(standing: Standing) -> String {
     let Standing { here, .. } = standing;
-    let stands =
-        if here == 0 { "there is no schema yet".to_owned() } else { format!("its schema is number {here}") };
+    let stands = if here == 0 {
+        "the schema does not exist yet".to_owned()
+    } else {
+        format!("its schema version is {here}")
+    };
     format!(
-        "{stands}, this program works with number {}, and this role may not change it; run `tenure db migrate` as the owner",
+        "{stands}, this program requires version {}, and this role may not migrate it; run `tenure db migrate` as the owner",
         known()
     )
 }
@@ -198,7 +201,7 @@ pub(crate) fn script(schema: &str, standing: Standing) -> String {
     if standing.here == known() {
         return String::new();
     }
-    let mut sql = format!("-- Tenure: schema {schema}, from number {} to {}.\n", standing.here, known());
+    let mut sql = format!("-- Tenure: schema {schema}, version {} to {}.\n", standing.here, known());
     let _ = write!(sql, "BEGIN;\n{LOCK};\nSET LOCAL search_path = \"{schema}\";\n");
     for statement in statements(schema, standing) {
         let _ = writeln!(sql, "{statement};");

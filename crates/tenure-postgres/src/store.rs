@@ -26,7 +26,7 @@ use crate::time::{ServerClock, Time};
 use crate::upkeep::{self, Chore, Due};
 use crate::work::Ask;
 
-/// Jobs in one schema of a PostgreSQL database.
+/// A store in one schema of a PostgreSQL database.
 ///
 /// One thread has the connections; several tasks on it each have one. If the store is opened in a runtime with several threads,
 /// one more task is there and accepts plain jobs for whoever enqueues from there: who waits for that has to let the runtime
@@ -43,13 +43,12 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the store in a database, and creates or updates its tables if need be.
+    /// Opens the store in a database, and creates or migrates its tables if needed.
     ///
-    /// Time is the server's, unless a clock is given: then nothing asks the server what time it is.
+    /// The clock is that of the server, unless another one is given.
     ///
     /// # Errors
-    /// Tells what is wrong with the URL, the server, or a schema that was made by a later version; such a
-    /// schema stays as it is.
+    /// Refuses an invalid URL, an unsuitable server, or a schema of a later version; the schema is not changed.
     pub async fn open(
         url: &str,
         options: Options,
@@ -115,7 +114,7 @@ impl PostgresStore {
     pub(crate) fn without_task(&self, fault: fn(String) -> Fault) -> Fault {
         match self.check_open() {
             Err(closed) => closed,
-            Ok(()) => fault("the thread of the store has ended; open it again".to_owned()),
+            Ok(()) => fault("the store's thread has ended; open the store again".to_owned()),
         }
     }
 }
@@ -132,7 +131,7 @@ impl Jobs for PostgresStore {
             };
             let (reply, answer) = Reply::new();
             room.send(Batch { jobs, reply, awaited });
-            let ended = || Fault::Unknown("the runtime in which jobs were being stored has ended".to_owned());
+            let ended = || Fault::Unknown("the runtime that was storing the jobs has ended".to_owned());
             answer.await.unwrap_or_else(|_| Err(ended()))
         })
     }
@@ -148,7 +147,7 @@ impl Jobs for PostgresStore {
             let (reply, answer) = Reply::new();
             let waits = task.try_send(Ask::Reserve(ask, reply));
             let lost = if waits.is_ok() { Fault::Unknown } else { Fault::Unavailable };
-            let lost = move || lost("it was not heard what came of an ask that had been left".to_owned());
+            let lost = move || lost("the outcome of an abandoned request is unknown".to_owned());
             Box::pin(async move { answer.await.unwrap_or_else(|_| Err(lost())) }) as Answer<'static, _>
         };
         Some(self.memory.bulletin.leave(self.clock(), put))

@@ -165,7 +165,7 @@ impl Writing<'_> {
     pub(crate) async fn next_fence(&mut self) -> Result<Fence, Fault> {
         let read = self.read(vec![Query::new(NEXT_FENCE)]).await?;
         let number = read.iter().flatten().next().map(|row| value::fence(row.get(0))).transpose()?;
-        number.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))
+        number.ok_or_else(|| Fault::Broken("the server omitted a result".to_owned()))
     }
 }
 

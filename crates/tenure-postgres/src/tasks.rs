@@ -80,8 +80,7 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
     let (mut opened, answer) = oneshot::channel();
     let (alive, ended) = mpsc::channel::<()>(1);
     let (closed, closing) = watch::channel(false);
-    let no_thread =
-        |error: std::io::Error| Fault::Unavailable(format!("no thread could be started ({error})"));
+    let no_thread = |error: std::io::Error| Fault::Unavailable(format!("cannot start a thread ({error})"));
     let runtime = Builder::new_current_thread().enable_all().build().map_err(no_thread)?;
     let (near_to, near_alive) =
         ((Arc::clone(&database), Arc::clone(&memory), closing.clone()), alive.downgrade());
@@ -117,7 +116,7 @@ pub(crate) async fn start(database: Arc<Database>, memory: Arc<Memory>) -> Resul
     std::thread::Builder::new().name("tenure-postgres".to_owned()).spawn(work).map_err(no_thread)?;
     let tasks = answer
         .await
-        .unwrap_or_else(|_| Err(Fault::Unavailable("the thread of the store has ended".to_owned())))?;
+        .unwrap_or_else(|_| Err(Fault::Unavailable("the store's thread has ended".to_owned())))?;
     let (database, memory, closing) = near_to;
     if let Ok(here) = Handle::try_current() {
         tasks.begin_near(&here, &database, &memory, (closing, near_alive));

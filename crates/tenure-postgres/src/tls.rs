@@ -75,14 +75,14 @@ pub(crate) fn of(asked: &Asked) -> Result<Option<Encrypts>, Fault> {
         (Mode::Prefer | Mode::Require, _) => Arc::new(Anybody(Arc::clone(&provider))),
     };
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| Fault::Broken(format!("TLS cannot be used: {error}")))?;
+    let config = config.map_err(|error| Fault::Broken(format!("cannot use TLS: {error}")))?;
     let config = config.dangerous().with_custom_certificate_verifier(verifier);
     let mut config = match &asked.mine {
         None => config.with_no_client_auth(),
         Some(mine) => {
             let (certificates, key) = read(mine)?;
             config.with_client_auth_cert(certificates, key).map_err(|error| {
-                Fault::Broken(format!("sslcert {:?} and sslkey cannot be used: {error}", mine.certificate))
+                Fault::Broken(format!("cannot use sslcert {:?} and its sslkey: {error}", mine.certificate))
             })?
         }
     };
@@ -93,7 +93,7 @@ pub(crate) fn of(asked: &Asked) -> Result<Option<Encrypts>, Fault> {
 /// The certificate of this program, with those that lead from it to one that is trusted, and the key to it.
 fn read(mine: &Mine) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Fault> {
     let broken = |what: &str, path: &str, error: pem::Error| {
-        Fault::Broken(format!("{what} {path:?} cannot be used: {error}"))
+        Fault::Broken(format!("cannot use {what} {path:?}: {error}"))
     };
     let certificates = CertificateDer::pem_file_iter(&mine.certificate).and_then(Iterator::collect);
     let certificates = certificates.map_err(|error| broken("sslcert", &mine.certificate, error))?;
@@ -105,7 +105,7 @@ fn trusting(asked: &Asked, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiS
     let mut roots = RootCertStore::empty();
     match asked.roots.as_deref().filter(|path| *path != "system") {
         Some(path) => {
-            let broken = |why: String| Fault::Broken(format!("sslrootcert {path:?} cannot be used: {why}"));
+            let broken = |why: String| Fault::Broken(format!("cannot use sslrootcert {path:?}: {why}"));
             for read in CertificateDer::pem_file_iter(path).map_err(|error| broken(error.to_string()))? {
                 let certificate = read.map_err(|error| broken(error.to_string()))?;
                 roots.add(certificate).map_err(|error| broken(error.to_string()))?;
@@ -117,10 +117,7 @@ fn trusting(asked: &Asked, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiS
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
     verifier.map_err(|_| {
-        Fault::Broken(
-            "there is no certificate of anybody who is trusted; name a file of them as sslrootcert"
-                .to_owned(),
-        )
+        Fault::Broken("no trusted CA certificates found; set sslrootcert to a file of them".to_owned())
     })
 }
 

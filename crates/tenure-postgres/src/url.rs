@@ -84,20 +84,20 @@ pub(crate) fn read(url: &str) -> Result<Address, WrongUrl> {
 fn check_place(place: &str) -> Result<(), WrongUrl> {
     let (of_server, _) = place.split_once('/').unwrap_or((place, ""));
     if place.matches('@').count() > 1 {
-        return Err(wrong("it has more than one @; write one in a user name or password as %40"));
+        return Err(wrong("it has more than one @; write @ in a user name or password as %40"));
     }
     if place.contains('@') && !of_server.contains('@') {
-        return Err(wrong("it has a / before the @; write one in a user name or password as %2F"));
+        return Err(wrong("it has a / before the @; write / in a user name or password as %2F"));
     }
     if place.contains('#') {
-        return Err(wrong("it has a #; write one in a user name or password as %23"));
+        return Err(wrong("it has a #; write # in a user name or password as %23"));
     }
     Ok(())
 }
 
 fn check_options(asked: &str) -> Result<(), WrongUrl> {
     if asked.contains('@') {
-        return Err(wrong("it has an @ behind a ?; write a ? in a user name or password as %3F"));
+        return Err(wrong("it has an @ after a ?; write ? in a user name or password as %3F"));
     }
     for option in asked.split('&').filter(|option| !option.is_empty()) {
         let (name, _) = option.split_once('=').unwrap_or((option, ""));
@@ -105,12 +105,8 @@ fn check_options(asked: &str) -> Result<(), WrongUrl> {
             continue;
         }
         let plain = name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        let named = if plain && !name.is_empty() {
-            format!("its option {name}")
-        } else {
-            "an option of it".to_owned()
-        };
-        return Err(wrong(&format!("{named} is not known; known: {}", OPTIONS.join(", "))));
+        let named = if plain && !name.is_empty() { format!("option {name}") } else { "an option".to_owned() };
+        return Err(wrong(&format!("{named} is unknown; expected one of: {}", OPTIONS.join(", "))));
     }
     Ok(())
 }
@@ -130,27 +126,27 @@ fn ours(asked: &str) -> Result<(Ours, String), WrongUrl> {
         match option.split_once('=') {
             Some(("sslmode", mode)) => {
                 const MODES: &str =
-                    "its sslmode is not known: disable, prefer, require, verify-ca or verify-full";
+                    "unknown sslmode; expected disable, prefer, require, verify-ca or verify-full";
                 tls.mode = Mode::read(mode).ok_or_else(|| wrong(MODES))?;
             }
             Some(("sslrootcert", path)) => {
-                tls.roots = Some(decoded(path).ok_or_else(|| wrong("its sslrootcert cannot be read"))?);
+                tls.roots = Some(decoded(path).ok_or_else(|| wrong("invalid sslrootcert"))?);
             }
             Some(("sslcert", path)) => {
-                certificate = Some(decoded(path).ok_or_else(|| wrong("its sslcert cannot be read"))?);
+                certificate = Some(decoded(path).ok_or_else(|| wrong("invalid sslcert"))?);
             }
             Some(("sslkey", path)) => {
-                key = Some(decoded(path).ok_or_else(|| wrong("its sslkey cannot be read"))?);
+                key = Some(decoded(path).ok_or_else(|| wrong("invalid sslkey"))?);
             }
             // In milliseconds, as everywhere but in the driver.
             Some(("tcp_user_timeout", text)) => {
-                let millis = text.parse().map_err(|_| wrong("its tcp_user_timeout cannot be read"))?;
+                let millis = text.parse().map_err(|_| wrong("invalid tcp_user_timeout"))?;
                 user_timeout = Some(Duration::from_millis(millis));
             }
             // Whatever it is, a server that takes no writes is not the one.
             Some(("target_session_attrs", "any" | "read-write" | "primary" | "prefer-primary")) => {}
             Some(("target_session_attrs", _)) => {
-                return Err(wrong("its target_session_attrs is not read-write, primary or any"));
+                return Err(wrong("unknown target_session_attrs; expected read-write, primary or any"));
             }
             Some(_) | None => others.push(option),
         }
@@ -158,8 +154,8 @@ fn ours(asked: &str) -> Result<(Ours, String), WrongUrl> {
     tls.mine = match (certificate, key) {
         (Some(certificate), Some(key)) => Some(Mine { certificate, key }),
         (None, None) => None,
-        (Some(_), None) => return Err(wrong("it has a sslcert and no sslkey")),
-        (None, Some(_)) => return Err(wrong("it has a sslkey and no sslcert")),
+        (Some(_), None) => return Err(wrong("sslcert without sslkey; set both")),
+        (None, Some(_)) => return Err(wrong("sslkey without sslcert; set both")),
     };
     Ok((Ours { tls, user_timeout }, others.join("&")))
 }
@@ -186,10 +182,10 @@ fn check_hosts(config: &Config) -> Result<(), WrongUrl> {
         Host::Unix(_) => true,
     });
     if !names_one && config.get_hostaddrs().is_empty() {
-        return Err(wrong("the host is missing: postgres://user:password@host/database"));
+        return Err(wrong("missing host; use postgres://user:password@host/database"));
     }
     if config.get_user().is_none_or(str::is_empty) {
-        return Err(wrong("the user is missing: postgres://user:password@host/database"));
+        return Err(wrong("missing user; use postgres://user:password@host/database"));
     }
     Ok(())
 }
@@ -199,7 +195,7 @@ fn reason(error: &tokio_postgres::Error) -> String {
     use std::error::Error;
     let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     let known = OPTIONS.iter().find(|name| why.contains(&format!("`{name}`")));
-    known.map_or_else(|| "it cannot be read".to_owned(), |name| format!("its {name} cannot be read"))
+    known.map_or_else(|| "it cannot be parsed".to_owned(), |name| format!("invalid {name}"))
 }
 
 fn wrong(why: &str) -> WrongUrl {

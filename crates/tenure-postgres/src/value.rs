@@ -118,7 +118,7 @@ pub(crate) fn maybe_json<T: DeserializeOwned>(row: &Row, column: usize) -> Resul
 
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, Fault> {
     serde_json::to_string(value)
-        .map_err(|error| Fault::Broken(format!("a value cannot be written ({error})")))
+        .map_err(|error| Fault::Broken(format!("a value cannot be encoded ({error})")))
 }
 
 pub(crate) fn maybe_to_json<T: Serialize>(value: Option<&T>) -> Result<Option<String>, Fault> {

@@ -75,7 +75,7 @@ async fn ask(store: &PostgresStore, wishes: Vec<LeaseWish>) -> Vec<LeaseOutcome>
     loop {
         match store.lease(wishes.clone()).await {
             Ok(outcomes) => return outcomes,
-            Err(fault) => assert!(fault.to_string().contains("keeps it locked"), "{fault}"),
+            Err(fault) => assert!(fault.to_string().contains("locked by another transaction"), "{fault}"),
         }
     }
 }

@@ -48,7 +48,7 @@ async fn the_schema_of_a_later_program_is_refused_and_stays_as_it_is() {
     let steps = "SELECT string_agg(number || sql, ',' ORDER BY number) FROM tenure.migration";
     let before: String = client.query_one(steps, &[]).await.unwrap().get(0);
     let refused = PostgresStore::open(&server.url(), Options::default(), None).await.unwrap_err();
-    assert!(matches!(&refused, Fault::Broken(text) if text.contains("use the newer program")), "{refused}");
+    assert!(matches!(&refused, Fault::Broken(text) if text.contains("update this program")), "{refused}");
     assert_eq!(before, client.query_one(steps, &[]).await.unwrap().get::<_, String>(0));
     // Nor one whose step says something else than the one that is known here.
     let other = "DELETE FROM tenure.migration WHERE name = 'of_tomorrow';

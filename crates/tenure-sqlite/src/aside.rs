@@ -75,7 +75,7 @@ impl Writing<'_> {
     }
 
     fn put_off(&self, sql: &str, row: i64, error: &Error) -> Result<()> {
-        tracing::error!(row, %error, "a row cannot be read and is set aside for a minute; update this program");
+        tracing::error!(row, %error, "skipping an unreadable row for a minute; update this program");
         self.conn.prepare_cached(sql)?.execute([row, self.now.after(SET_ASIDE).as_micros()])?;
         Ok(())
     }

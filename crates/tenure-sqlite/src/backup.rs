@@ -17,7 +17,7 @@ const STEP_PAGES: i32 = 1024;
 pub(crate) fn copy(conn: &Connection, from: &Path, to: &Path) -> Result<(), Fault> {
     let same = fs::canonicalize(from).ok().is_some_and(|from| fs::canonicalize(to).ok() == Some(from));
     if same || beside(to, "-wal").exists() {
-        return Err(broken(to, "it is in use; name another file for the backup"));
+        return Err(broken(to, "the file is in use; choose another file for the backup"));
     }
     let partial = beside(to, ".partial");
     let copied = fill(conn, &partial).and_then(|()| put_in_place(&partial, to));
@@ -32,7 +32,7 @@ fn fill(conn: &Connection, partial: &Path) -> Result<(), Fault> {
     let fail = |error: rusqlite::Error| of_file(partial, fault_of(&error));
     if partial.exists() {
         fs::remove_file(partial)
-            .map_err(|error| broken(partial, format_args!("it cannot be removed ({error})")))?;
+            .map_err(|error| broken(partial, format_args!("cannot remove the file ({error})")))?;
     }
     let mut copy = Connection::open(partial).map_err(fail)?;
     {
@@ -58,5 +58,5 @@ fn put_in_place(partial: &Path, to: &Path) -> Result<(), Fault> {
         to.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::rename(partial, to)
         .and_then(|()| File::open(directory)?.sync_all())
-        .map_err(|error| broken(to, format_args!("the backup cannot be put there ({error})")))
+        .map_err(|error| broken(to, format_args!("cannot write the backup ({error})")))
 }

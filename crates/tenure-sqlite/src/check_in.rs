@@ -42,11 +42,11 @@ use tenure_store::Held;
 
 use crate::value;
 
-/// Checks a lease in an open transaction on the store's file, for users of another driver. The lease is held
-/// by whoever is named if it changes one row; the transaction has to be rolled back if it changes none.
+/// Checks a lease in an open transaction on the store's file, for users of another driver. If it changes one row, the
+/// lease is held. If it changes none, roll back the transaction.
 ///
-/// Bind `?1` to the lease's name as text, `?2` to [`LeaseId::as_bytes`], `?3` to [`Fence::number`] and `?4`
-/// to [`Timestamp::as_micros`] of the present instant by the store's clock. With sqlx:
+/// Bind `?1` to the lease name as text, `?2` to [`LeaseId::as_bytes`], `?3` to [`Fence::number`] and `?4` to
+/// [`Timestamp::as_micros`] of the current time by the store's clock. With sqlx:
 ///
 /// ```ignore
 /// let mut txn = pool.begin_with("BEGIN IMMEDIATE").await?;
@@ -65,7 +65,7 @@ pub const CHECK_LEASE_SQL: &str = "UPDATE main.lease SET fence = fence
      WHERE name = ?1 AND id = ?2 AND fence = ?3
          AND (phase = 0 AND (until IS NULL OR until > ?4) OR phase = 1 AND until > ?4)";
 
-/// Checks a running job in an open transaction on the store's file, as [`CHECK_LEASE_SQL`] does a lease.
+/// Checks a running job in an open transaction on the store's file, like [`CHECK_LEASE_SQL`] for a lease.
 ///
 /// Bind `?1` to the job's seq, `?2` to [`JobId::as_bytes`](tenure_core::JobId::as_bytes) and `?3` to
 /// [`Fence::number`].
@@ -73,35 +73,35 @@ pub const CHECK_JOB_SQL: &str = "UPDATE main.standing SET fence = fence
      WHERE seq = ?1 AND fence = ?3 AND state = 1
          AND EXISTS (SELECT 1 FROM main.job WHERE seq = ?1 AND id = ?2)";
 
-/// Why nothing may be written in the name of an ownership.
+/// The reason for which nothing may be written under a lease or job.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckInError {
-    /// The ownership is over. Roll back, and stop.
-    #[error("it is not held any more by whoever names it")]
+    /// The lease or job is no longer held. Roll back, and stop.
+    #[error("the lease or job is no longer held by this owner")]
     Lost,
-    /// No transaction is open: what is written after the check would not commit together with it.
-    #[error("no transaction is open; begin one, so that the check and what is written commit together")]
+    /// No transaction is open, so later writes would not commit together with the check.
+    #[error("no transaction is open; begin one, so that the check and your writes commit together")]
     NotInTransaction,
-    /// The main file of this connection is not one of Tenure.
-    #[error("the main file of this connection is not one of Tenure; open the file of the store")]
+    /// The main file of this connection is not a Tenure store.
+    #[error("the main file of this connection is not a Tenure store; open the file of the store")]
     NotTheStore,
-    /// Somebody else is writing to the file, or has written since this transaction first read. Roll back and
-    /// begin again; a transaction that begins with `BEGIN IMMEDIATE` waits for the others instead.
-    #[error("another connection writes to the file; roll back and begin again, with BEGIN IMMEDIATE")]
+    /// Another connection is writing to the file, or has written since this transaction first read. Roll back and
+    /// retry. A transaction that begins with `BEGIN IMMEDIATE` waits instead.
+    #[error("another connection is writing to the file; roll back and retry with BEGIN IMMEDIATE")]
     Busy,
-    /// SQLite could not tell.
-    #[error("SQLite could not tell")]
+    /// SQLite failed.
+    #[error("SQLite failed to check the lease")]
     Failed(#[source] Error),
 }
 
-/// Verifies, in the transaction that is open on a connection to the store's file, that a lease is held under
-/// this id and fence. Nobody can take it before the transaction ends.
+/// Checks, in the open transaction of a connection to the store's file, that a lease is held under this ID and fence.
+/// Nobody else can acquire the lease before the transaction ends.
 ///
-/// `now` is the present instant by the store's clock. Call it before anything else is read or written.
+/// `now` is the current time by the store's clock. Call it before any other read or write.
 ///
 /// # Errors
-/// Says why nothing may be written. Roll back, whatever it is.
+/// Returns why nothing may be written. Roll back on any error.
 pub fn check_lease(
     conn: &Connection,
     name: &LeaseName,
@@ -113,14 +113,14 @@ pub fn check_lease(
     check(conn, CHECK_LEASE_SQL, (name.as_str(), id.as_bytes(), fence, now.as_micros()))
 }
 
-/// Verifies, in the transaction that is open on a connection to the store's file, that a job is running under
-/// this fence. Nobody can take it before the transaction ends.
+/// Checks, in the open transaction of a connection to the store's file, that a job is running under this fence.
+/// Nobody else can take the job before the transaction ends.
 ///
-/// It asks for the fence alone, as settling does: a reservation that has lapsed counts as long as nobody has
-/// noticed.
+/// It compares only the fence, as settling does: a job whose lease has expired still counts until another worker
+/// takes it.
 ///
 /// # Errors
-/// Says why nothing may be written. Roll back, whatever it is.
+/// Returns why nothing may be written. Roll back on any error.
 pub fn check_job(conn: &Connection, held: &Held) -> Result<(), CheckInError> {
     let (seq, fence) = (value::signed(held.seq), value::signed(held.fence.number()));
     check(conn, CHECK_JOB_SQL, (seq, held.id.as_bytes(), fence))

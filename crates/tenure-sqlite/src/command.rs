@@ -44,7 +44,7 @@ impl<T> Reply<T> {
 
     fn tell(self, fate: std::result::Result<(), Fault>) {
         // A transaction with a command that failed is never committed.
-        let undone = || Fault::Unavailable("it was not written".to_owned());
+        let undone = || Fault::Unavailable("the write was rolled back".to_owned());
         // Whoever asked may have stopped waiting.
         let _ = self.to.send(fate.and_then(|()| self.answer.ok_or_else(undone)));
     }

@@ -172,7 +172,7 @@ impl Writing<'_> {
         }
         let stored = match row_of(self.conn, wait.waiter) {
             Err(error) if is_unreadable(&error) => {
-                tracing::error!(seq = wait.waiter, %error, "a job that waits cannot be read; update this program");
+                tracing::error!(seq = wait.waiter, %error, "unreadable waiting job; update this program");
                 let again = self.now.after(SET_ASIDE).as_micros();
                 self.conn
                     .prepare_cached("UPDATE awaited_end SET again = ?2 WHERE seq = ?1")?

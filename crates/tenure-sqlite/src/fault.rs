@@ -52,34 +52,32 @@ pub(crate) fn fault_of(error: &Error) -> Fault {
     if is_unreadable(error) {
         // One row is no reason to give up the file: all else in it can go on.
         return Fault::Unavailable(format!(
-            "a newer version seems to have written what this one cannot read; update this program ({})",
+            "unreadable data, probably written by a newer version; update this program ({})",
             what_is_unreadable(error)
         ));
     }
     let Error::SqliteFailure(failure, _) = error else {
-        return Fault::Broken(format!("SQLite gave no usable answer ({error})"));
+        return Fault::Broken(format!("unexpected SQLite error ({error})"));
     };
     let unavailable = |text: &str| Fault::Unavailable(text.to_owned());
     match failure.code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
-            unavailable("another process is writing to the file and has not finished in time")
+            unavailable("another process holds the write lock for too long")
         }
-        ErrorCode::DiskFull => unavailable("the disk is full; make room and try again"),
-        ErrorCode::SystemIoFailure => {
-            Fault::Unavailable(format!("the disk did not answer ({})", detail(failure)))
-        }
-        ErrorCode::OutOfMemory => unavailable("there is not enough memory"),
+        ErrorCode::DiskFull => unavailable("the disk is full; free some space and retry"),
+        ErrorCode::SystemIoFailure => Fault::Unavailable(format!("disk I/O error ({})", detail(failure))),
+        ErrorCode::OutOfMemory => unavailable("out of memory"),
         ErrorCode::OperationInterrupted | ErrorCode::OperationAborted | ErrorCode::SchemaChanged => {
             unavailable("the statement was interrupted")
         }
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
-            Fault::Broken("the file is damaged; restore a backup of it".to_owned())
+            Fault::Broken("the file is damaged; restore a backup".to_owned())
         }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
-            Fault::Broken("the file may not be written; check its permissions".to_owned())
+            Fault::Broken("the file is not writable; check its permissions".to_owned())
         }
         ErrorCode::CannotOpen => {
-            Fault::Broken("the file cannot be opened; check that its directory may be written".to_owned())
+            Fault::Broken("cannot open the file; check that its directory is writable".to_owned())
         }
         ErrorCode::ConstraintViolation
         | ErrorCode::TypeMismatch

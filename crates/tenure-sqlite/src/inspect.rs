@@ -58,13 +58,13 @@ fn look_at(path: &Path, look: Look) -> Result<(), Fault> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return check_directory(path),
-        Err(error) => return Err(broken(path, format_args!("it cannot be read ({error})"))),
+        Err(error) => return Err(broken(path, format_args!("cannot read the file ({error})"))),
     };
     if metadata.is_dir() {
-        return Err(broken(path, "it is a directory; name a file in it, such as tenure.db"));
+        return Err(broken(path, "it is a directory; use a file in it, such as tenure.db"));
     }
     if !metadata.is_file() {
-        return Err(broken(path, "it is not a regular file"));
+        return Err(broken(path, "not a regular file"));
     }
     if metadata.len() == 0 {
         return Ok(());
@@ -77,7 +77,7 @@ fn look_at(path: &Path, look: Look) -> Result<(), Fault> {
     let conn = match look {
         Look::Past if !has_log => {
             if header.pages * header.page_bytes > metadata.len() {
-                return Err(broken(path, "it is cut short; restore a backup of it"));
+                return Err(broken(path, "the file is truncated; restore a backup"));
             }
             look_past_locks(path)
         }
@@ -119,7 +119,7 @@ pub(crate) fn broken(path: &Path, what: impl std::fmt::Display) -> Fault {
 }
 
 fn foreign(path: &Path) -> Fault {
-    broken(path, "it is the database of another program; name a file of Tenure's own")
+    broken(path, "the database belongs to another program; use another file")
 }
 
 fn check_directory(path: &Path) -> Result<(), Fault> {
@@ -132,9 +132,9 @@ fn check_directory(path: &Path) -> Result<(), Fault> {
 
 fn read_header(path: &Path) -> Result<Header, Fault> {
     let bytes =
-        first_bytes(path).map_err(|error| broken(path, format_args!("it cannot be read ({error})")))?;
+        first_bytes(path).map_err(|error| broken(path, format_args!("cannot read the file ({error})")))?;
     if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
-        return Err(broken(path, "it is not an SQLite database; name another file"));
+        return Err(broken(path, "not an SQLite database; use another file"));
     }
     let number = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let page_bytes = match u64::from(number(16) >> 16) {
@@ -205,7 +205,7 @@ fn check_contents(conn: &Connection, path: &Path, bytes: u64) -> Result<(), Faul
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
         .map_err(|error| of_file(path, fault_of(&error)))?;
     if verdict != "ok" {
-        return Err(broken(path, "it is damaged; restore a backup of it"));
+        return Err(broken(path, "the file is damaged; restore a backup"));
     }
     Ok(())
 }

@@ -114,7 +114,7 @@ pub(crate) fn page(conn: &Connection, ask: &LedgerAsk) -> Result<LedgerPage> {
             Ok(entry) if ask.means(&entry.note) => page.entries.push(entry),
             Ok(_) => {}
             Err(error) if is_unreadable(&error) => {
-                tracing::error!(number, %error, "an entry of the ledger cannot be read; update this program");
+                tracing::error!(number, %error, "skipping an unreadable lease history entry; update this program");
             }
             Err(error) => return Err(error),
         }

@@ -1,8 +1,8 @@
-//! Tenure on one SQLite file: a writer thread, group commit, readers apart.
+//! The SQLite store of Tenure, a durable job queue, scheduler and lock service.
 //!
-//! A [`SqliteStore`] passes the conformance suite of `tenure-store`. All that is written goes through one
-//! thread, which gathers what many callers ask into one transaction and answers when that is durable.
-//! Reading happens on connections of its own. Other processes may use the same file at the same time.
+//! A [`SqliteStore`] sends all writes through one thread, which combines the calls of many callers into one
+//! transaction and answers when that is durable (group commit). Reads use separate connections. Several processes
+//! can use the same file at the same time.
 //!
 //! ```
 //! use std::sync::Arc;

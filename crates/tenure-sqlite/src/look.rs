@@ -12,8 +12,7 @@ use crate::inspect::{broken, has_log, look_past_locks, look_through_locks, of_fi
 use crate::{Options, schema};
 
 /// What there is to do about a file whose log cannot be read.
-const LOG: &str = "what was written last is in its log (-wal), which cannot be read where nothing may be put beside it; copy \
-    both to a folder that may be written, and look there";
+const LOG: &str = "the latest writes are in the file's -wal log, which cannot be read from a read-only directory; copy both files to a writable directory";
 
 /// A connection that reads: if it can be, one that takes part in the upkeep of the log.
 pub(crate) fn read_or_look(path: &Path, options: &Options) -> Result<Connection, Fault> {
@@ -46,11 +45,13 @@ pub(crate) fn epoch(conn: &Connection, path: &Path) -> Result<Epoch, Fault> {
     if here != i64::from(schema::known()) {
         return Err(broken(
             path,
-            format_args!("its schema is number {here}, and it may not be written to bring it up to date"),
+            format_args!(
+                "its schema version {here} is too old, and the file is not writable, so it cannot be migrated"
+            ),
         ));
     }
     let epoch = number("SELECT value FROM meta WHERE name = 'epoch'")?;
-    u16::try_from(epoch).map(Epoch::new).map_err(|_| broken(path, format_args!("its epoch {epoch} is none")))
+    u16::try_from(epoch).map(Epoch::new).map_err(|_| broken(path, format_args!("invalid epoch {epoch}")))
 }
 
 /// SQLite opens a file when it is read for the first time.

@@ -23,7 +23,7 @@ const SWITCH_AGAIN: Duration = Duration::from_millis(5);
 pub(crate) fn open(path: &Path, options: &Options) -> Result<(Connection, Epoch), Fault> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(Fault::Broken(format!(
-            "SQLite {} is too old: 3.51.3 is the first that does not lose its log",
+            "SQLite {} is too old; 3.51.3 is the first version that cannot lose its write-ahead log",
             rusqlite::version()
         )));
     }
@@ -33,7 +33,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<(Connection, Epoch)
     let mut conn = writing(path, options).map_err(fail)?;
     // SQLite opens a file that may not be written all the same, and says so with the first write.
     if conn.is_readonly(MAIN_DB).map_err(fail)? {
-        return Err(broken(path, "the file may not be written; check its permissions"));
+        return Err(broken(path, "the file is not writable; check its permissions"));
     }
     let epoch = schema::migrate(&mut conn).map_err(|fault| of_file(path, fault))?;
     switch_to_log(&conn, options).map_err(|fault| of_file(path, fault))?;
@@ -70,7 +70,7 @@ fn create(path: &Path) -> Result<(), Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | common();
     Connection::open_with_flags(path, flags)
         .and_then(|conn| conn.query_row("PRAGMA user_version", [], |_| Ok(())))
-        .map_err(|_| broken(path, "it cannot be created; check that its directory may be written"))
+        .map_err(|_| broken(path, "cannot create the file; check that its directory is writable"))
 }
 
 /// Nobody may be reading at this moment, and SQLite does not wait for that by itself.
@@ -81,12 +81,12 @@ fn switch_to_log(conn: &Connection, options: &Options) -> Result<(), Fault> {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(mode) => {
                 return Err(Fault::Broken(format!(
-                    "its file system allows no write-ahead log (only {mode}); use a local disk"
+                    "its file system does not support a write-ahead log (only {mode}); use a local disk"
                 )));
             }
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => pause(SWITCH_AGAIN),
             Err(error) => return Err(fault_of(&error)),
         }
     }
-    Err(Fault::Unavailable("another process is using the file and has not finished in time".to_owned()))
+    Err(Fault::Unavailable("another process holds the file for too long".to_owned()))
 }

@@ -154,7 +154,7 @@ pub fn migrate(path: &Path, options: &Options) -> Result<(), Fault> {
 /// # Errors
 /// There is no such file, it is not one of Tenure's, or its schema is not up to date.
 pub fn check(path: &Path, options: &Options) -> Result<Vec<Finding>, Fault> {
-    let conn = look_at_current(path, options, "it is checked")?;
+    let conn = look_at_current(path, options, "checking it")?;
     all_findings(&conn).map_err(|error| of_file(path, fault_of(&error)))
 }
 
@@ -164,7 +164,7 @@ pub fn check(path: &Path, options: &Options) -> Result<Vec<Finding>, Fault> {
 /// # Errors
 /// There is no such file, it is not one of Tenure's, its schema is not up to date, or the copy cannot be put there.
 pub fn backup(path: &Path, options: &Options, to: &Path) -> Result<(), Fault> {
-    let conn = look_at_current(path, options, "it is copied")?;
+    let conn = look_at_current(path, options, "copying it")?;
     let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
     let seen = conn.unchecked_transaction().map_err(fail)?;
     // A transaction sees one moment from its first look on.
@@ -179,7 +179,7 @@ pub fn backup(path: &Path, options: &Options, to: &Path) -> Result<(), Fault> {
 /// # Errors
 /// There is no such file, it is not one of Tenure's, its schema is not up to date, or somebody is writing for too long.
 pub fn vacuum(path: &Path, options: &Options) -> Result<(u64, u64), Fault> {
-    look_at_current(path, options, "it is made smaller")?;
+    look_at_current(path, options, "vacuuming it")?;
     let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
     let size = || {
         let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
@@ -199,13 +199,16 @@ fn look_at_current(path: &Path, options: &Options, before: &str) -> Result<Conne
     if here == schema::known() {
         return Ok(conn);
     }
-    Err(broken(path, format_args!("its schema is number {here}; run `tenure db migrate` before {before}")))
+    Err(broken(
+        path,
+        format_args!("its schema version {here} is too old; run `tenure db migrate` before {before}"),
+    ))
 }
 
 /// A connection that reads, and the number of the schema.
 fn look(path: &Path, options: &Options) -> Result<(Connection, u32), Fault> {
     if !path.exists() {
-        return Err(broken(path, "there is no such file"));
+        return Err(broken(path, "file not found"));
     }
     inspect(path, options.busy_timeout)?;
     let fail = |error: rusqlite::Error| of_file(path, fault_of(&error));
@@ -250,7 +253,7 @@ fn lanes(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
         for ((state, counted), column) in StateName::ALL.into_iter().zip(counted).zip(8..) {
             let told = number(column)?;
             if counted != told {
-                let what = format!("{lane}: {counted} jobs are {state} and the counter says {told}");
+                let what = format!("{lane}: {counted} jobs are {state}, but the counter has {told}");
                 findings.push(Finding { about: "counter".to_owned(), what });
             }
         }

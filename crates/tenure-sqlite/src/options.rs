@@ -2,29 +2,28 @@
 
 use std::time::Duration;
 
-/// How a [`SqliteStore`](crate::SqliteStore) uses its file.
+/// Options of a SQLite store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What survives a loss of power.
+    /// What survives a power failure.
     pub durability: Durability,
-    /// Connections for reading, each with a thread of its own. Zero counts as one.
+    /// Number of reading connections, each with its own thread; 0 counts as 1.
     pub readers: usize,
-    /// How long to wait for another process that writes to the file.
+    /// How long to wait for another process that is writing to the file.
     pub busy_timeout: Duration,
-    /// Makes a fast disk behave like a slow one, for benchmarks and tests: a commit that wrote
-    /// something takes at least so long.
+    /// Makes a commit take at least this long, to simulate a slow disk in benchmarks and tests.
     pub commit_takes_at_least: Option<Duration>,
-    /// Opens a file that may not be written, too, to look at it; whatever would write is refused.
+    /// Opens even a read-only file, for reading; every write is refused.
     pub looks_if_it_may_not_write: bool,
 }
 
-/// What survives a loss of power. A killed process loses nothing either way.
+/// What survives a power failure. A killed process loses nothing in either mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// All that was acknowledged: each commit waits for the disk.
+    /// Everything that was acknowledged: each commit waits for the disk.
     #[default]
     Full,
-    /// All but the last moments; the file stays whole.
+    /// Everything except the last moments; the file stays intact.
     Normal,
 }
 

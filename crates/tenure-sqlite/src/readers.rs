@@ -54,7 +54,7 @@ impl Readers {
             let _ = reply.send(outcome);
         };
         self.asked.send(Some(Box::new(read))).await.map_err(|_| Fault::Closed)?;
-        answer.await.unwrap_or_else(|_| Err(Fault::Unavailable("the reading thread has ended".to_owned())))
+        answer.await.unwrap_or_else(|_| Err(Fault::Unavailable("the reader thread has ended".to_owned())))
     }
 
     /// Tells the threads to end after what has been asked.

@@ -205,7 +205,7 @@ impl Writing<'_> {
                     let room = match self.readable_limit(limit)? {
                         Ok(limit) => limit.meter().room(now),
                         Err(error) => {
-                            tracing::error!(limit, %error, "a limit cannot be read and holds up its jobs; update this program");
+                            tracing::error!(limit, %error, "an unreadable limit holds up its jobs; update this program");
                             stop = Some(Stop::UnreadableLimit);
                             break;
                         }

@@ -35,7 +35,7 @@ pub(crate) fn check_version(version: i64) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::Broken(format!(
-        "its schema is number {version} and this program knows only {}; use the newer program",
+        "its schema version {version} is newer than this program supports ({}); update this program",
         latest()
     )))
 }
@@ -87,7 +87,7 @@ pub(crate) fn script(from: u32) -> String {
     if from >= known() {
         return String::new();
     }
-    let mut sql = format!("-- Tenure: from schema number {from} to {}.\nBEGIN IMMEDIATE;\n", known());
+    let mut sql = format!("-- Tenure: schema version {from} to {}.\nBEGIN IMMEDIATE;\n", known());
     if from == 0 {
         let _ = write!(sql, "{MIGRATION};\nPRAGMA application_id = {APPLICATION_ID};\n");
     }
@@ -111,7 +111,7 @@ fn check_step(conn: &Connection, number: i64, step: &Step) -> Result<(), Fault> 
         return Ok(());
     }
     Err(Fault::Broken(format!(
-        "step {} of its schema is not the one of this program; use the program that made it",
+        "schema step {} differs from the one in this program; use the program version that created the store",
         step.name
     )))
 }

@@ -36,10 +36,10 @@ use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, recor
 /// Commands that may wait for the writer before whoever asks waits, too.
 const WAITING_COMMANDS: usize = 4096;
 
-/// Jobs in one SQLite file.
+/// A store in one SQLite file.
 ///
-/// One thread writes, a few read, one watches for what other processes write. Dropping the store ends
-/// them; [`Store::close`] also waits until the file is whole and alone.
+/// One thread writes, a few read, and one watches for writes of other processes. Dropping the store ends them;
+/// [`Store::close`] also waits until the file is complete and closed.
 pub struct SqliteStore {
     path: PathBuf,
     options: Options,
@@ -66,8 +66,8 @@ impl SqliteStore {
     /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// Tells what is wrong with a file that is not Tenure's, damaged, or made by a later version; such a
-    /// file stays as it is.
+    /// Refuses a file that belongs to another program, is damaged, or was written by a later version; the file is not
+    /// changed.
     pub fn open(path: impl AsRef<Path>, options: Options, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Fault> {
         let path = path.as_ref().to_owned();
         let (conn, epoch, way) = open::open_or_look(&path, &options)?;
@@ -96,7 +96,7 @@ impl SqliteStore {
             company: Company::default(),
         };
         let no_thread =
-            |error: std::io::Error| Fault::Unavailable(format!("no thread could be started ({error})"));
+            |error: std::io::Error| Fault::Unavailable(format!("cannot start a thread ({error})"));
         let readers = Readers::start(connections, &alive).map_err(no_thread)?;
         crate::watch::start(watching, sender.downgrade(), stop, alive).map_err(no_thread)?;
         std::thread::Builder::new()
@@ -118,10 +118,10 @@ impl SqliteStore {
         }))
     }
 
-    /// Copies the file while it is in use. The copy appears under its name when it is whole.
+    /// Copies the file while it is in use. The copy appears under its name when it is complete.
     ///
-    /// A store that opens the copy grants greater fences than any that this one ever grants, even
-    /// those that the copy knows nothing of.
+    /// A store that opens the copy grants greater fencing tokens than any that this one ever grants, including those
+    /// granted after the copy.
     pub fn backup(&self, to: &Path) -> Answer<'_, ()> {
         let (from, to) = (self.path.clone(), to.to_owned());
         Box::pin(async move {
@@ -130,7 +130,8 @@ impl SqliteStore {
         })
     }
 
-    /// How many transactions have been written: fewer than calls, if callers shared some.
+    /// Returns the number of transactions written. Calls share transactions, so it is smaller than the number of
+    /// calls.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.commits.load(Ordering::Relaxed)
@@ -139,7 +140,7 @@ impl SqliteStore {
     pub(crate) async fn write<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
         self.check_open()?;
         if self.way == Way::Looks {
-            return Err(broken(&self.path, "the file may not be written; check its permissions"));
+            return Err(broken(&self.path, "the file is not writable; check its permissions"));
         }
         let (reply, answer) = oneshot::channel();
         if self.writer.send(command(Reply::new(reply))).await.is_err() {
@@ -167,7 +168,7 @@ impl SqliteStore {
         match self.check_open() {
             Err(closed) => closed,
             Ok(()) => {
-                of_file(&self.path, fault("its writing thread has ended; open the file again".to_owned()))
+                of_file(&self.path, fault("the writer thread has ended; open the file again".to_owned()))
             }
         }
     }

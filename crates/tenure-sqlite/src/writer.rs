@@ -119,11 +119,11 @@ impl Writer {
             };
             let fault = of_file(&self.path, undone.fault);
             let Some(culprit) = undone.culprit else {
-                tracing::warn!(%fault, "a transaction was not written");
+                tracing::warn!(%fault, "transaction failed");
                 group.into_iter().for_each(|command| command.answer(Err(fault.clone())));
                 return;
             };
-            tracing::warn!(%fault, "a command was not written");
+            tracing::warn!(%fault, "write failed");
             group.remove(culprit).answer(Err(fault));
         }
     }

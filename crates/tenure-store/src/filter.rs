@@ -6,34 +6,35 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use tenure_core::{Condition, Invalid, Job, JobId, Kind, Name, QueueName, StateName, Timestamp};
 
-/// Which jobs somebody means. Empty lists and `None` do not restrict.
+/// A selection of jobs. Empty lists and `None` do not restrict it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Filter {
-    /// One of these.
+    /// Only jobs with one of these IDs.
     pub ids: Vec<JobId>,
-    /// In one of these states.
+    /// Only jobs in one of these states.
     pub states: Vec<StateName>,
-    /// In one of these queues.
+    /// Only jobs in one of these queues.
     pub queues: Vec<QueueName>,
-    /// Of one of these kinds.
+    /// Only jobs of one of these kinds.
     pub kinds: Vec<Kind>,
-    /// With all of these tags.
+    /// Only jobs with all of these tags.
     pub tags: Vec<Name>,
-    /// Accepted at this instant or later.
+    /// Only jobs created at or after this time.
     pub created_from: Option<Timestamp>,
-    /// Accepted before this instant.
+    /// Only jobs created before this time.
     pub created_before: Option<Timestamp>,
-    /// That have ended, at this instant or later.
+    /// Only jobs that ended at or after this time.
     pub ended_from: Option<Timestamp>,
-    /// That have ended, before this instant.
+    /// Only jobs that ended before this time.
     pub ended_before: Option<Timestamp>,
-    /// For which all of this holds, too. No index tells it: each job that the rest of the filter means is looked at.
+    /// Additional conditions, all of which must hold. No index serves them, so each job that the rest of the filter
+    /// matches is examined.
     pub conditions: Vec<Condition>,
 }
 
 impl Filter {
-    /// Whether it means this job. Stores narrow down by their indexes and ask this for the rest.
+    /// Returns `true` if the filter matches this job.
     #[must_use]
     pub fn means(&self, job: &Job, now: Timestamp) -> bool {
         let one_of = |empty: bool, found: bool| empty || found;
@@ -49,39 +50,39 @@ impl Filter {
             && self.conditions.iter().all(|condition| condition.holds(job, now))
     }
 
-    /// Whether it restricts nothing.
+    /// Returns `true` if the filter matches every job.
     #[must_use]
     pub fn means_all(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What a listing goes by.
+/// The sort key of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListedBy {
-    /// The order in which jobs were accepted.
+    /// By creation.
     #[default]
     Acceptance,
-    /// When they ended; those that ended at the same instant by their acceptance. Only jobs that have ended are listed.
+    /// By end; jobs that ended at the same time by creation. Only finished jobs are listed.
     ///
     /// A job that ends while somebody reads may have an earlier end than what was read already, by as long as a transaction
     /// takes: whoever follows reads the last of it again.
     End,
 }
 
-/// In which order a listing goes.
+/// The sort order of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// The last first.
+    /// Newest first.
     #[default]
     NewestFirst,
-    /// The first first.
+    /// Oldest first.
     OldestFirst,
 }
 
-/// Where a listing goes on. It stays good while jobs are added and removed.
+/// The position after which a listing continues. It stays valid while jobs are added and removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cursor {
@@ -134,7 +135,7 @@ impl FromStr for Cursor {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let refuse = || Invalid::new("cursor", "unknown text", "the cursor of an earlier page");
+        let refuse = || Invalid::new("cursor", "invalid value", "a cursor of an earlier page");
         let number = |hex: &str| u64::from_str_radix(hex, 16).map_err(|_| refuse());
         if let Some((ended, seq)) = text.strip_prefix('e').and_then(|text| text.split_once('.')) {
             let micros = i64::try_from(number(ended)?).map_err(|_| refuse())?;

@@ -7,20 +7,20 @@ use tenure_core::{AppId, AppUse, HostId, QueueName, Serves, Serving, Timestamp};
 
 use crate::Answer;
 
-/// A running program, as it announced itself.
+/// A running program that uses the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// Its identity, drawn at start.
+    /// Its ID, generated at start.
     pub id: HostId,
-    /// A name for people, such as `web-3 (pid 4711)`.
+    /// Its name for people, such as `web-3 (pid 4711)`.
     pub name: String,
-    /// When it was first announced.
+    /// Time of its first announcement.
     pub started: Timestamp,
-    /// Until when it counts as alive unless it announces itself again.
+    /// Time at which it counts as dead unless it announces itself again.
     pub until: Timestamp,
-    /// How many jobs it runs at once, of all queues together.
+    /// Number of jobs it runs at once, over all queues.
     pub slots: u32,
-    /// What it serves of each queue.
+    /// The queues it serves.
     pub serves: Vec<Serves>,
 }
 

@@ -68,26 +68,26 @@ pub enum Enqueued {
     },
 }
 
-/// What came of enqueueing one job.
+/// The result of enqueueing one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
-    /// It was stored.
+    /// The job was stored.
     New(JobId),
-    /// The very same job had been enqueued before, under the same id.
+    /// The same job had been enqueued before under the same ID.
     Repeated(JobId),
-    /// Another job holds its unique key; that one is meant.
+    /// Another job holds the unique key; this is its ID.
     Existing(JobId),
-    /// It was stored in place of a waiting job, which was cancelled.
+    /// The job replaced a waiting one, which was cancelled.
     Replaced {
         /// The new job.
         id: JobId,
-        /// The cancelled one.
+        /// The cancelled job.
         old: JobId,
     },
 }
 
 impl Accepted {
-    /// The job that is there now.
+    /// Returns the ID of the stored or existing job.
     #[must_use]
     pub fn id(self) -> JobId {
         match self {
@@ -96,18 +96,18 @@ impl Accepted {
     }
 }
 
-/// Why a job was refused.
+/// The reason for which a job was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// A job with this id exists, with another kind or args.
+    /// The ID belongs to a job with another kind or other args.
     IdTaken(JobId),
     /// This job holds the unique key.
     KeyHeld(JobId),
-    /// It waits for a job that is not there.
+    /// This dependency does not exist.
     NoSuchJob(JobId),
-    /// As many jobs wait in its queue as may.
+    /// The queue has reached its maximum depth.
     QueueFull {
-        /// How many that are.
+        /// The maximum depth.
         most: u64,
     },
 }
@@ -307,26 +307,26 @@ pub struct Changed {
     pub next: Option<Cursor>,
 }
 
-/// What came of changing one job.
+/// The result of changing one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeOutcome {
-    /// It is so now.
+    /// Changed.
     Done,
-    /// Its holder has been asked to stop.
+    /// The job is running, and was asked to stop.
     Asked,
-    /// It was so already.
+    /// The job was already in the requested state.
     Already,
-    /// It runs, and this can only be changed while it does not.
+    /// The job is running, and the change requires that it is not.
     RefusedRunning,
-    /// It has finished, and this can only be changed while it waits.
+    /// The job has finished, and the change requires that it waits.
     RefusedFinished,
-    /// It has not finished, and only a finished job can be done again.
+    /// The job has not finished, and only a finished job can be retried.
     RefusedUnfinished,
     /// Another job holds its unique key.
     RefusedKeyHeld(JobId),
-    /// It is not as it was seen any more.
+    /// The job has changed since it was read.
     RefusedChanged,
-    /// There is no such job.
+    /// The job does not exist.
     NotFound,
 }
 

@@ -40,7 +40,7 @@ pub fn check_wishes(wishes: &[LeaseWish]) -> Result<(), Fault> {
         return Ok(());
     }
     let (count, most) = (wishes.len(), limits::LEASE_STEPS);
-    Err(Fault::Broken(format!("{count} wishes about leases in one call; {most} are allowed")))
+    Err(Fault::Broken(format!("{count} lease requests in one call; the maximum is {most}")))
 }
 
 /// A wish about one lease.
@@ -52,25 +52,25 @@ pub struct LeaseWish {
     pub act: LeaseAct,
 }
 
-/// A lease as people see it.
+/// A lease as shown to users.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeaseInfo {
     /// The lease.
     pub lease: Lease,
-    /// Where it stands, by the store's clock.
+    /// Its state, by the store's clock.
     pub state: LeaseState,
-    /// How many wait for it.
+    /// Number of waiters.
     pub waiting: u32,
 }
 
-/// Which page of leases is wanted.
+/// A request for a page of leases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeasesAsk {
-    /// Whose names begin so; all if it is empty.
+    /// Only names with this prefix; empty means all.
     pub prefix: String,
-    /// Behind this name.
+    /// Name to continue after.
     pub behind: Option<LeaseName>,
-    /// How many at most.
+    /// Maximum number of leases.
     pub at_most: usize,
 }
 
@@ -84,28 +84,28 @@ impl Default for LeasesAsk {
 /// A page of leases.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LeasePage {
-    /// The leases, by name.
+    /// Leases by name.
     pub leases: Vec<LeaseInfo>,
-    /// Behind which name it goes on; `None` at the end.
+    /// Name to continue after; `None` at the end.
     pub next: Option<LeaseName>,
 }
 
-/// Which page of the ledger is wanted.
+/// A request for a page of lease history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerAsk {
-    /// Of which lease; of all if `None`.
+    /// Only this lease; `None` means all.
     pub name: Option<LeaseName>,
-    /// What happened; anything if it is empty.
+    /// Only these events; empty means all.
     pub what: Vec<What>,
-    /// It happened at this instant or later.
+    /// Only events at or after this time.
     pub from: Option<Timestamp>,
-    /// It happened before this instant.
+    /// Only events before this time.
     pub before: Option<Timestamp>,
-    /// In which order: of their numbers.
+    /// Sort order, by entry number.
     pub order: Order,
-    /// Behind the entry with this number, in that order.
+    /// Entry number to continue after, in that order.
     pub behind: Option<u64>,
-    /// How many at most.
+    /// Maximum number of entries.
     pub at_most: usize,
 }
 
@@ -135,13 +135,12 @@ impl LedgerAsk {
     }
 }
 
-/// A page of the ledger. One that looked at many entries which nobody wants may be short, or even empty,
-/// and still go on.
+/// A page of lease history. A page may be short or empty although more follow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct LedgerPage {
     /// The entries.
     pub entries: Vec<LedgerEntry>,
-    /// Behind which number it goes on; `None` at the end.
+    /// Entry number to continue after; `None` at the end.
     pub next: Option<u64>,
 }
 

@@ -11,7 +11,7 @@ type Put = Box<dyn FnOnce() -> Answer<'static, Reservation> + Send>;
 type Watch = Box<dyn FnOnce(Moment, Answer<'static, Reservation>) -> Answer<'static, Reservation> + Send>;
 
 /// An ask that is left with a store, see [`Jobs::leave`](crate::Jobs::leave). Dropping it takes it back.
-#[must_use = "an ask that is dropped is taken back"]
+#[must_use = "a request is withdrawn when it is dropped"]
 pub struct LeftAsk {
     place: Arc<Place>,
     watch: Option<Watch>,

@@ -1,13 +1,12 @@
-//! The store contract of Tenure: what a place that keeps jobs has to do, and nothing it may choose.
+//! The storage interface of Tenure, a durable job queue, scheduler and lock service.
 //!
-//! A [`Store`] is a few small object-safe traits. Calls take and return batches. A refusal is an
-//! `Ok` outcome that the caller has to look at; an `Err` is a [`Fault`]: the store could not answer.
-//! Transitions are decided by `tenure-core`; a store hands out, and swaps rows whose fence still
-//! matches.
+//! A [`Store`] is a set of small object-safe traits. Calls take and return batches. A refusal is an `Ok` result
+//! that the caller must inspect; an `Err` is a [`Fault`]: the store could not answer. The crate `tenure-core`
+//! decides transitions; a store grants rows and replaces those whose fencing token still matches.
 //!
-//! Beside the contract stand its reference, the [`MemoryStore`], and the [`FaultyStore`], which wraps
-//! any store and misbehaves by seed, and the [`MeasuredStore`], which wraps any store and only measures. The crate `tenure-conformance` has one named test for each sentence of
-//! the contract.
+//! This crate also has the reference implementation [`MemoryStore`], the wrapper [`FaultyStore`], which injects
+//! faults by seed, and the wrapper [`MeasuredStore`], which measures calls. The crate `tenure-conformance` tests
+//! every sentence of the contract.
 
 mod bulletin;
 mod chance;

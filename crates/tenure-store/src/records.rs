@@ -220,7 +220,7 @@ pub fn check_writes(writes: &Writes) -> Result<(), Fault> {
         if count <= most {
             return Ok(());
         }
-        Err(Fault::Broken(format!("{count} {what} to be written in one call; {most} are allowed")))
+        Err(Fault::Broken(format!("{count} {what} written in one call; the maximum is {most}")))
     };
     most(records.len(), "records", limits::WRITE_RECORDS)?;
     most(entries.len(), "entries", limits::WRITE_ENTRIES)?;
@@ -228,7 +228,7 @@ pub fn check_writes(writes: &Writes) -> Result<(), Fault> {
     for put in records {
         if !keys.insert((&put.shelf, &put.key)) {
             let Put { shelf, key, .. } = put;
-            return Err(Fault::Broken(format!("the record {shelf}/{key} is named twice in one call")));
+            return Err(Fault::Broken(format!("record {shelf}/{key} occurs twice in one call")));
         }
         check_keep(put.to.as_ref().and_then(|to| to.keep))?;
     }
@@ -236,7 +236,7 @@ pub fn check_writes(writes: &Writes) -> Result<(), Fault> {
         let length = entry.value.as_bytes().len();
         if length > limits::ENTRY_BYTES {
             let most = limits::ENTRY_BYTES;
-            return Err(Fault::Broken(format!("an entry of {length} bytes; {most} are allowed")));
+            return Err(Fault::Broken(format!("an entry of {length} bytes; the maximum is {most}")));
         }
         check_keep(entry.keep)?;
     }
@@ -248,5 +248,5 @@ fn check_keep(keep: Option<Duration>) -> Result<(), Fault> {
         return Ok(());
     }
     let most = limits::LONGEST.as_secs();
-    Err(Fault::Broken(format!("something to be kept for longer than {most} seconds, which is the most")))
+    Err(Fault::Broken(format!("a retention of more than {most} seconds, which is the maximum")))
 }

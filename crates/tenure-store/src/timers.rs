@@ -322,7 +322,7 @@ pub fn check_timers(timers: &[NewTimer]) -> Result<(), Fault> {
         return Ok(());
     }
     let (count, most) = (timers.len(), limits::SET_TIMERS);
-    Err(Fault::Broken(format!("{count} timers to be set in one call; {most} are allowed")))
+    Err(Fault::Broken(format!("{count} timers set in one call; the maximum is {most}")))
 }
 
 /// Whether setting a timer brings a new schedule of which no slot is left. `there` is what there is of that name.

@@ -8,18 +8,18 @@ use tenure_core::{
 
 use crate::{Answer, Cursor, Filter, ListedBy, Order};
 
-/// Which page of a listing is wanted.
+/// A request for a page of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageAsk {
-    /// Which jobs.
+    /// The jobs.
     pub filter: Filter,
-    /// By what.
+    /// The sort key.
     pub by: ListedBy,
-    /// In which order.
+    /// The sort order.
     pub order: Order,
-    /// Behind which job, in a listing by the same; from the start if `None`.
+    /// Position to continue after, in a listing with the same sort key; `None` for the start.
     pub after: Option<Cursor>,
-    /// How many at most.
+    /// Maximum number of jobs.
     pub at_most: usize,
 }
 
@@ -36,16 +36,16 @@ impl Default for PageAsk {
     }
 }
 
-/// A page of a listing.
+/// A page of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// The jobs. A page whose filter no index serves may be short, or even empty, and still go on.
+    /// The jobs. If no index serves the filter, a page may be short or empty although more follow.
     pub jobs: Vec<Job>,
-    /// Where it goes on; `None` at the end.
+    /// Position of the next page; `None` at the end.
     pub next: Option<Cursor>,
 }
 
-/// How many jobs of one kind in one queue are in one state. Maintained, never counted.
+/// The number of jobs of one kind in one queue and state, from maintained counters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Count {
     /// The queue.
@@ -54,23 +54,22 @@ pub struct Count {
     pub kind: Kind,
     /// The state.
     pub state: StateName,
-    /// How many.
+    /// The number of jobs.
     pub jobs: u64,
 }
 
-/// A queue, as a person asks for it.
+/// A queue as shown to users.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QueueInfo {
     /// Its name.
     pub name: QueueName,
-    /// Whether it hands out no jobs.
+    /// `true` if it is paused.
     pub paused: bool,
-    /// Since when its longest waiting job has been due, or since it is here if it was due before that;
-    /// `None` if none is.
+    /// Due time of its oldest due job, or its arrival in the queue if that is later; `None` if no job is due.
     pub oldest_due: Option<Timestamp>,
-    /// The limit of all its jobs together.
+    /// The limit on its running jobs and starts.
     pub limit: Limit,
-    /// How many jobs may wait in it, and what holds for those that say nothing of their own.
+    /// The maximum number of waiting jobs, and the defaults of jobs that set none.
     pub terms: QueueTerms,
 }
 
@@ -154,28 +153,27 @@ impl QueueEdit {
     }
 }
 
-/// The limit of a limit key, as a person asks for it. It is there while a job has need of it, or as long as
-/// somebody has set it.
+/// The limit of a limit key as shown to users. It exists while a job uses it or while it is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LimitInfo {
     /// The key.
     pub key: Key,
-    /// The limit and what uses it up.
+    /// The limit and its usage.
     pub meter: Meter,
-    /// Whether somebody set it; if not it is what the last job said.
+    /// `true` if it was set separately; otherwise it is the number of the latest job.
     pub set: bool,
-    /// How many of its jobs are queued: there is room for them.
+    /// Number of queued jobs, for which there is room.
     pub queued: u64,
-    /// How many of its jobs are blocked by it.
+    /// Number of jobs blocked by the limit.
     pub blocked: u64,
 }
 
 /// A page of limits.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct LimitPage {
-    /// The limits, by key.
+    /// Limits by key.
     pub limits: Vec<LimitInfo>,
-    /// Behind which key it goes on; `None` at the end.
+    /// Key to continue after; `None` at the end.
     pub next: Option<Key>,
 }
 

@@ -1,8 +1,7 @@
-//! App ids: telling programs apart on one store, and the app ids of older systems.
+//! App ids, which keep the locks of different programs on one store apart.
 //!
-//! An app id is said when the store is opened ([`OpenOptions::app`](crate::OpenOptions::app)) and stays
-//! with the program through its versions. What names a lock for its user needs one: nothing is ever
-//! shared under a name that nobody gave.
+//! Set the app id when you open the store ([`OpenOptions::app`](crate::OpenOptions::app)); it stays the same in all
+//! versions of the program. Singletons, reservations, rosters and writers require one.
 
 use md5::{Digest, Md5};
 use tenure_core::{AppId, AppUse, Invalid, check_program, limits};
@@ -15,9 +14,8 @@ const REPEATS: u32 = 3;
 /// What the names of sites end with that are served under the common domain.
 const SITE_DOMAIN: &str = ".azurewebsites.net";
 
-/// The app id that WebJobs derive from a text, such as the full name of an assembly: its MD5, written as
-/// .NET writes a GUID without dashes. The text with its version in it gives another id for each version;
-/// leave the version out.
+/// Returns the app id that WebJobs derives from a text, such as the full name of an assembly: its MD5, formatted as a
+/// .NET GUID without dashes. Leave the version out of the text, because it would change the ID.
 ///
 /// ```
 /// assert_eq!(tenure::app::derived("Keeper-Unknown").as_str(), "2024f7e209f7de4409577480fff110e2");
@@ -31,21 +29,20 @@ pub fn derived(text: &str) -> AppId {
     AppId::new(&hex).expect("thirty-two hexadecimal digits are an app id")
 }
 
-/// The app id that the Functions host makes of the name of a site, and whether the name had to be cut:
-/// then two sites whose names begin alike have the same one.
+/// The app id that the Functions host makes from a site name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfSite {
     /// The app id.
     pub app: AppId,
-    /// Whether the name had to be cut.
+    /// `true` if the name was truncated, so that sites with the same beginning share it.
     pub is_cut: bool,
 }
 
-/// The app id that the Functions host makes of the name of a site: without the common domain, cut to 32
-/// characters, in small letters, without dashes at its end.
+/// Returns the app id that the Functions host makes from a site name: without the common domain, truncated to 32
+/// characters, in lower case, without trailing dashes.
 ///
 /// # Errors
-/// Refuses a name of which no app id can be made.
+/// Refuses a name that gives no valid app id.
 pub fn of_site(name: &str) -> Result<OfSite, Invalid> {
     let small = name.to_lowercase();
     let slot = small.strip_suffix(SITE_DOMAIN).unwrap_or(&small);
@@ -55,13 +52,13 @@ pub fn of_site(name: &str) -> Result<OfSite, Invalid> {
 }
 
 impl Tenure {
-    /// This handle for a program with this app id, which it claims: two programs that use one app id share
-    /// their locks, so the second is refused. Instances and versions of one program share its name.
+    /// Returns this handle for a program with an app id, and claims the app id: a second program with the same one is
+    /// refused, because they would share their locks. Instances and versions of one program share its name.
     ///
     /// [`OpenOptions::app`](crate::OpenOptions::app) does this when a store is opened.
     ///
     /// # Errors
-    /// [`Error::AppTaken`] if another program uses the app id; a name that is none; or a fault.
+    /// [`Error::AppTaken`] if another program uses the app id; an invalid name; or a fault.
     pub async fn as_app(self, app: &str, program: &str) -> Result<Self, Error> {
         let app = AppId::new(app)?;
         check_program(program)?;
@@ -80,7 +77,7 @@ impl Tenure {
         }
     }
 
-    /// The app id of this program, if it said one.
+    /// Returns the app id of this program, if it set one.
     #[must_use]
     pub fn app(&self) -> Option<&AppId> {
         self.claimed().map(|claimed| &claimed.app)
@@ -123,7 +120,7 @@ pub(crate) async fn claim_again(store: &dyn Store, claimed: &AppUse) {
     if let Ok(Err(other)) = store.claim_app(&claimed.app, &claimed.program, claimed.host).await {
         tracing::error!(
             app = %claimed.app, program = claimed.program, other = other.program,
-            "another program has claimed the app id: the two share their locks now",
+            "another program uses the same app id, so both share their locks",
         );
     }
 }
@@ -133,7 +130,7 @@ pub(crate) fn this_program() -> Result<String, Invalid> {
     let path = std::env::current_exe().ok();
     let file = path.as_deref().and_then(|path| path.file_name()).and_then(|name| name.to_str());
     file.and_then(program_of).map(str::to_owned).ok_or_else(|| {
-        Invalid::new("program", "an executable without a name", "a name, given with OpenOptions::program")
+        Invalid::new("program", "an executable without a name", "a name set with OpenOptions::program")
     })
 }
 

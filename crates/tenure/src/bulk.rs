@@ -25,56 +25,56 @@ const NEARLY: f64 = 0.99;
 /// So many of them are shown.
 const SHOWN: usize = 10;
 
-/// An operation on many jobs: a job itself. [`Worker::bulk_operations`] does them.
+/// A bulk operation, which is itself a job. [`Worker::bulk_operations`] runs them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bulk {
-    /// What is done.
+    /// The action.
     pub act: BulkAct,
-    /// With which jobs.
+    /// The jobs.
     pub filter: Filter,
-    /// How many they were when it was asked for, as far as they were counted.
+    /// Number of matching jobs when it was requested, as far as they were counted.
     pub meant: u64,
-    /// Whether there may have been more.
+    /// `true` if there may have been more.
     #[serde(default)]
     pub is_cut: bool,
 }
 
-/// What is done with each job. A job that is in a state in which it cannot be done is left as it is.
+/// The action applied to each job. Jobs whose state does not allow it are skipped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BulkAct {
-    /// It ends: at once if it waits; if it runs, its handler has the grace to stop.
+    /// Cancels the job: at once if it waits; a running job has the grace period to stop.
     Cancel {
-        /// How long the handler has.
+        /// The grace period.
         grace: Duration,
-        /// Why, for people.
+        /// The reason, for people.
         reason: String,
     },
-    /// It is done again, if it has ended.
+    /// Retries the job, if it has ended.
     Retry,
-    /// It is removed, if it does not run.
+    /// Deletes the job, if it is not running.
     Delete,
-    /// It waits in another queue, if it waits.
+    /// Moves the job to another queue, if it waits.
     Move {
-        /// In which.
+        /// The queue.
         queue: QueueName,
     },
-    /// It gets another place in line, if it waits.
+    /// Changes the priority, if it waits.
     Reprioritise {
-        /// Which.
+        /// The priority.
         priority: Priority,
     },
-    /// It is due now, if it waits.
+    /// Makes the job due now, if it waits.
     RunNow,
 }
 
-/// Which jobs a filter means at the moment.
+/// The jobs that match a filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Meant {
-    /// So many were found.
+    /// Number of jobs found.
     pub jobs: u64,
-    /// Whether there may be more than were looked at.
+    /// `true` if there may be more.
     pub is_cut: bool,
     /// The first of them.
     pub some: Vec<JobId>,
@@ -95,10 +95,10 @@ impl Job for Bulk {
 }
 
 impl BulkAct {
-    /// Accepts an act within the limits.
+    /// Checks that the action is valid.
     ///
     /// # Errors
-    /// A reason or a grace beyond them.
+    /// An invalid reason or grace period.
     pub fn check(&self) -> Result<(), Invalid> {
         match self {
             Self::Cancel { grace, reason } => CancelRequest::check(*grace, reason),
@@ -121,9 +121,9 @@ impl BulkAct {
 }
 
 impl Jobs<'_> {
-    /// Which jobs a [bulk operation](Tenure::bulk) with this filter would mean at the moment: none of Tenure's own unless the
-    /// filter names its kind. What says nothing but queues, kinds and states is told by the counters of the store, however many
-    /// they are; of others a bounded number is looked at, for a bounded time.
+    /// Counts the jobs that a [bulk operation](Tenure::bulk) with this filter would affect. Internal jobs of Tenure
+    /// count only if the filter names their kind. A filter of queues, kinds and states is answered from counters;
+    /// other filters examine a bounded number of jobs for a bounded time.
     ///
     /// # Errors
     /// A fault of the store.
@@ -198,9 +198,9 @@ fn without_own(mut filter: Filter) -> Filter {
 }
 
 impl Tenure {
-    /// Has something done with all jobs that a filter means now: with none that comes later, with none of Tenure's own unless
-    /// the filter names its kind, and with none twice. It is done by a worker that does [bulk
-    /// operations](Worker::bulk_operations); the job that is enqueued shows how far it has come, and its output how it went.
+    /// Applies an action to all jobs that match a filter now. Later jobs are not affected, internal jobs of Tenure
+    /// only if the filter names their kind, and no job is affected twice. A worker with [bulk
+    /// operations](Worker::bulk_operations) does it; the enqueued job shows the progress, and its output the result.
     ///
     /// ```
     /// # use tenure::{BulkAct, Tenure, search};
@@ -213,15 +213,15 @@ impl Tenure {
     /// ```
     ///
     /// # Errors
-    /// A reason or a grace beyond the limits, or a fault.
+    /// An invalid reason or grace period, or a fault.
     pub async fn bulk(&self, act: BulkAct, filter: Filter) -> Result<Enqueue<'_>, Error> {
         Ok(self.enqueue_draft(self.bulk_draft(act, filter).await?))
     }
 
-    /// The job of a [bulk operation](Self::bulk), not yet enqueued.
+    /// Returns the job of a [bulk operation](Self::bulk) without enqueueing it.
     ///
     /// # Errors
-    /// As of [`bulk`](Self::bulk).
+    /// Like [`bulk`](Self::bulk).
     pub async fn bulk_draft(&self, act: BulkAct, mut filter: Filter) -> Result<Draft, Error> {
         act.check()?;
         let now = self.now();
@@ -237,7 +237,7 @@ impl Tenure {
 }
 
 impl<App: Send + Sync + 'static> Worker<App> {
-    /// Does [bulk operations](Tenure::bulk), so many at once.
+    /// Runs [bulk operations](Tenure::bulk), this many at once.
     pub fn bulk_operations(self, slots: usize) -> Self {
         self.queue(Bulk::QUEUE, slots).job(operate)
     }
@@ -287,7 +287,7 @@ impl Place {
         let put = Put { shelf, key, only: Only::Any, to: Some(NewValue { value, keep: Some(KEPT) }) };
         match run.tenure().store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
             Written::Done { .. } => Ok(()),
-            Written::Refused(_) => Err(Failed::retry("how far it has come could not be written")),
+            Written::Refused(_) => Err(Failed::retry("could not store the progress")),
         }
     }
 

@@ -17,29 +17,29 @@ const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Pages of commands that are looked at.
 const PAGES: usize = 100;
 
-/// What a worker is told to do.
+/// A command for a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WorkerCommand {
-    /// To go on.
+    /// Continue.
     #[default]
     Run,
-    /// To take no more jobs, and bring those that it has to their ends.
+    /// Claim no more jobs, and finish the current ones.
     Quiet,
-    /// To end as it does when its own program tells it to.
+    /// Stop, as if its own program told it to.
     Terminate,
 }
 
-/// What the workers of a store are told to do. A [`Worker`](crate::Worker) of any program on the store obeys, and those that ask
-/// a server over HTTP are told by it.
+/// Commands for the workers of a store. A [`Worker`](crate::Worker) of any program on the store obeys them; remote
+/// workers learn of them from their server.
 #[derive(Debug)]
 pub struct WorkerCommands<'a> {
     tenure: &'a Tenure,
 }
 
 impl Tenure {
-    /// What workers are told to do.
+    /// Returns access to worker commands.
     #[must_use]
     pub fn worker_commands(&self) -> WorkerCommands<'_> {
         WorkerCommands { tenure: self }
@@ -47,8 +47,8 @@ impl Tenure {
 }
 
 impl WorkerCommands<'_> {
-    /// Tells a worker something from now on, by the id that [`Tenure::hosts`] shows. One that is alive hears it at once where
-    /// hints arrive, or up to ten seconds later if several have just arrived, and elsewhere when it next says that it lives.
+    /// Sends a command to a worker, by the ID that [`Tenure::hosts`] shows. A live worker learns of it at once if
+    /// notifications work, or up to ten seconds later after several commands, and otherwise with its next heartbeat.
     ///
     /// # Errors
     /// A fault of the store.
@@ -56,7 +56,7 @@ impl WorkerCommands<'_> {
         self.tell_for(worker, command, KEEP).await
     }
 
-    /// The same, for so long.
+    /// Sends a command for a limited time.
     ///
     /// # Errors
     /// A fault of the store.
@@ -74,7 +74,7 @@ impl WorkerCommands<'_> {
         Ok(())
     }
 
-    /// What a worker is told.
+    /// Returns the command of a worker.
     ///
     /// # Errors
     /// A fault of the store.
@@ -82,7 +82,7 @@ impl WorkerCommands<'_> {
         Ok(command_of(&**self.tenure.store(), worker).await?)
     }
 
-    /// All that were told something; those that are not named go on.
+    /// Returns the commands of all workers that have one.
     ///
     /// # Errors
     /// A fault of the store.

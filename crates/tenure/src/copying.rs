@@ -5,19 +5,19 @@ use tenure_store::{Copied, Totals, copy};
 use crate::{Error, Tenure};
 
 impl Tenure {
-    /// Copies all that this store keeps into another one, in which nothing may be: from a file to a database, back, or to
-    /// another file. Jobs with their history, queues, limits, leases with their ledger, timers with their slots and app ids
-    /// are copied; hosts and those who wait for a lease are not. The source stays as it is.
+    /// Copies everything in this store into another, empty one: from a file to a database, back, or to another file.
+    /// Jobs with their history, queues, limits, leases with their history, timers with their run history and app ids
+    /// are copied; hosts and lease waiters are not. The source is not changed.
     ///
-    /// `even_in_use`: also if a host is alive in this store, a job runs or a lease is held. What they change meanwhile is
-    /// copied or not, and jobs that run are done again in the copy. `tell` hears after each page how much was copied, and
-    /// of how much.
+    /// `even_in_use` copies even if the source has live hosts, running jobs or held leases. Changes during the copy
+    /// may or may not be included, and running jobs run again in the copy. `tell` receives the progress after each
+    /// page.
     ///
-    /// Until it is whole the copy cannot be opened. Every fence that it grants is greater than any that this store has
-    /// granted, and those are refused there.
+    /// An incomplete copy cannot be opened. Every fencing token that the copy grants is greater than any that this
+    /// store has granted, so old ones are rejected there.
     ///
     /// # Errors
-    /// A fault of either store. That it may not be done is an answer, not an error.
+    /// A fault of either store. A refusal to copy is a result, not an error.
     pub async fn copy_to(
         &self,
         to: &Tenure,

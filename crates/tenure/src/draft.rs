@@ -15,9 +15,9 @@ use tenure_core::{
 use crate::singleton::line_of;
 use crate::{Error, Job, Only, Singleton};
 
-/// A job on its way to the store: what it is and all that was said about it.
+/// A job to enqueue, with all its options.
 ///
-/// A mistake in it is told when it is enqueued, and names the field.
+/// An invalid option is reported, with the name of the field, when the job is enqueued.
 #[derive(Debug)]
 #[must_use = "a draft does nothing until it is enqueued"]
 pub struct Draft {
@@ -35,7 +35,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A job of a typed kind.
+    /// Creates a job of a typed kind.
     pub fn of<J: Job>(job: &J) -> Self {
         // Changed where it lies: it is large, and many are made one after the other.
         let mut draft = Self::new(J::KIND, J::QUEUE, serde_json::to_vec(job));
@@ -45,12 +45,12 @@ impl Draft {
         draft
     }
 
-    /// A job of a kind known by name only.
+    /// Creates a job of a kind that is known by name only.
     pub fn raw(kind: &str, args: &serde_json::Value) -> Self {
         Self::new(kind, QueueName::DEFAULT, serde_json::to_vec(args))
     }
 
-    /// A job of a kind known by name only, with its args as JSON text, which is kept byte for byte.
+    /// Creates a job of a kind that is known by name only, from args as JSON text, which is stored byte for byte.
     pub fn encoded(kind: &str, args: Vec<u8>) -> Self {
         Self::new(kind, QueueName::DEFAULT, Ok(args))
     }
@@ -63,7 +63,7 @@ impl Draft {
             && let Err(error) = serde_json::from_slice::<J>(args)
         {
             let found = format!("a value that cannot be read back ({error}), such as NaN");
-            self.wrong = Some(Invalid::new("args", found, "what JSON can hold"));
+            self.wrong = Some(Invalid::new("args", found, "a JSON value"));
         }
     }
 
@@ -83,55 +83,55 @@ impl Draft {
         }
     }
 
-    /// Due so long from now, by the store's clock.
+    /// Delays the job, by the store's clock.
     pub fn after(mut self, delay: Duration) -> Self {
         self.due = Due::In(delay);
         self
     }
 
-    /// Due at this instant; at once if it has passed.
+    /// Sets the due time; a time in the past means now.
     pub fn at(mut self, due: Timestamp) -> Self {
         self.due = Due::At(due);
         self
     }
 
-    /// Waits in this queue.
+    /// Sets the queue.
     pub fn queue(mut self, name: &str) -> Self {
         self.queue = names::queue(name);
         self
     }
 
-    /// Its place among the due jobs of its queue: from −100 (first) to 100 (last); 0 is ordinary.
+    /// Sets the priority among the due jobs of its queue: −100 (first) to 100 (last); default 0.
     pub fn priority(mut self, number: i64) -> Self {
         self.priority = Priority::new(number);
         self
     }
 
-    /// Tried at most so often, whatever its policy says.
+    /// Limits the number of attempts; overrides the retry policy.
     pub fn attempts(mut self, most: u32) -> Self {
         self.terms.attempts = Some(most);
         self
     }
 
-    /// Tried again by this policy.
+    /// Sets the retry policy.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.terms.retry = Some(policy);
         self
     }
 
-    /// An attempt may take so long.
+    /// Limits the run time of one attempt.
     pub fn timeout(mut self, most: Duration) -> Self {
         self.terms.timeout = Some(most);
         self
     }
 
-    /// Kept so long after its end.
+    /// Sets how long the job is kept after it has ended.
     pub fn retain(mut self, retention: Retention) -> Self {
         self.terms.retention = retention;
         self
     }
 
-    /// A word to find it by.
+    /// Adds a tag for search.
     pub fn tag(mut self, tag: &str) -> Self {
         match Name::new("tag", tag) {
             Ok(tag) => self.terms.tags.push(tag),
@@ -140,49 +140,49 @@ impl Draft {
         self
     }
 
-    /// A note that Tenure keeps and does not read.
+    /// Adds a metadata entry, which Tenure stores and does not interpret.
     pub fn meta(mut self, key: &str, value: &str) -> Self {
         self.terms.meta.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// Its identity. Enqueueing the same job under the same id again stores nothing more.
+    /// Sets the job ID. Enqueueing the same job under the same ID again stores nothing more.
     pub fn id(mut self, id: JobId) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// Its kind and its args as they are stored, as far as they make sense.
+    /// Returns the kind and the args as they would be stored, as far as they are valid.
     #[must_use]
     pub fn kind_and_args(&self) -> (Option<&Kind>, Option<&[u8]>) {
         (self.kind.as_ref().ok(), self.args.as_deref().ok())
     }
 
-    /// The note under this key, if there is one.
+    /// Returns the metadata entry with this key.
     #[must_use]
     pub fn note(&self, key: &str) -> Option<&str> {
         self.terms.meta.get(key).map(String::as_str)
     }
 
-    /// The id that it was given, if it was.
+    /// Returns the job ID, if one was set.
     #[must_use]
     pub fn given_id(&self) -> Option<JobId> {
         self.id
     }
 
-    /// The queue in which it is to wait; `None` if that has no proper name.
+    /// Returns the queue; `None` if its name is invalid.
     #[must_use]
     pub fn queue_name(&self) -> Option<&QueueName> {
         self.queue.as_ref().ok()
     }
 
-    /// The only one of its scope.
+    /// Makes the job unique within a scope.
     pub fn unique(mut self, only: impl Into<Only>) -> Self {
         self.only = Some(only.into());
         self
     }
 
-    /// All terms at once, in place of those of its kind.
+    /// Replaces all terms of the kind.
     pub fn terms(mut self, terms: Terms) -> Self {
         self.set_terms(terms);
         self
@@ -248,7 +248,7 @@ pub(crate) fn finish_all(
             return Err(Invalid::new(
                 "jobs",
                 format_args!("more than {} jobs", limits::BATCH_JOBS),
-                format_args!("at most {} in one batch", limits::BATCH_JOBS),
+                format_args!("at most {} per batch", limits::BATCH_JOBS),
             )
             .into());
         }
@@ -258,8 +258,8 @@ pub(crate) fn finish_all(
         if bytes > limits::BATCH_BYTES {
             return Err(Invalid::new(
                 "jobs",
-                "args of all jobs together",
-                format_args!("at most {} bytes in one batch", limits::BATCH_BYTES),
+                "total size of args",
+                format_args!("at most {} bytes per batch", limits::BATCH_BYTES),
             )
             .into());
         }

@@ -9,9 +9,9 @@ use tenure_store::Accepted;
 
 use crate::{Draft, Error, Only, Tenure};
 
-/// A job about to be enqueued: say more about it, then await it.
+/// A job about to be enqueued: set options, then `.await` it.
 ///
-/// What the wait answers is durable. See [`Draft`] for what may be said.
+/// The job is durable when the await returns. [`Draft`] describes the options.
 #[derive(Debug)]
 #[must_use = "nothing is enqueued until this is awaited"]
 pub struct Enqueue<'a> {
@@ -33,104 +33,106 @@ impl<'a> Enqueue<'a> {
         Self { tenure: self.tenure, draft: change(self.draft) }
     }
 
-    /// Due so long from now, by the store's clock.
+    /// Delays the job, by the store's clock.
     pub fn after(self, delay: Duration) -> Self {
         self.with(|draft| draft.after(delay))
     }
 
-    /// Due at this instant; at once if it has passed.
+    /// Sets the due time; a time in the past means now.
     pub fn at(self, due: Timestamp) -> Self {
         self.with(|draft| draft.at(due))
     }
 
-    /// Waits in this queue.
+    /// Sets the queue.
     pub fn queue(self, name: &str) -> Self {
         self.with(|draft| draft.queue(name))
     }
 
-    /// Its place among the due jobs of its queue: from −100 (first) to 100 (last).
+    /// Sets the priority among the due jobs of its queue: −100 (first) to 100 (last).
     pub fn priority(self, number: i64) -> Self {
         self.with(|draft| draft.priority(number))
     }
 
-    /// Tried at most so often.
+    /// Limits the number of attempts; overrides the retry policy.
     pub fn attempts(self, most: u32) -> Self {
         self.with(|draft| draft.attempts(most))
     }
 
-    /// Tried again by this policy.
+    /// Sets the retry policy.
     pub fn retry(self, policy: RetryPolicy) -> Self {
         self.with(|draft| draft.retry(policy))
     }
 
-    /// An attempt may take so long.
+    /// Limits the run time of one attempt.
     pub fn timeout(self, most: Duration) -> Self {
         self.with(|draft| draft.timeout(most))
     }
 
-    /// Kept so long after its end.
+    /// Sets how long the job is kept after it has ended.
     pub fn retain(self, retention: Retention) -> Self {
         self.with(|draft| draft.retain(retention))
     }
 
-    /// A word to find it by.
+    /// Adds a tag for search.
     pub fn tag(self, tag: &str) -> Self {
         self.with(|draft| draft.tag(tag))
     }
 
-    /// A note that Tenure keeps and does not read.
+    /// Adds a metadata entry, which Tenure stores and does not interpret.
     pub fn meta(self, key: &str, value: &str) -> Self {
         self.with(|draft| draft.meta(key, value))
     }
 
-    /// Its identity. Enqueueing the same job under the same id again stores nothing more.
+    /// Sets the job ID. Enqueueing the same job under the same ID again stores nothing more.
     pub fn id(self, id: JobId) -> Self {
         self.with(|draft| draft.id(id))
     }
 
-    /// The only one of its scope.
+    /// Makes the job unique within a scope.
     pub fn unique(self, only: impl Into<Only>) -> Self {
         self.with(|draft| draft.unique(only))
     }
 
-    /// Runs one at a time with the jobs of this ordering key, in the order in which they were enqueued. While
-    /// it waits to be tried again, those behind it wait, too.
+    /// Runs one job of this ordering key at a time, in the order of enqueueing. A job that waits for a retry holds up
+    /// those behind it.
     pub fn ordered(self, key: &str) -> Self {
         self.with(|draft| draft.ordered(key))
     }
 
-    /// Runs one at a time with the jobs of this ordering key, in the order in which they were enqueued. While
-    /// it waits to be tried again, those behind it go on.
+    /// Runs one job of this ordering key at a time, in the order of enqueueing. A job that waits for a retry lets
+    /// those behind it pass.
     pub fn ordered_stepping_aside(self, key: &str) -> Self {
         self.with(|draft| draft.ordered_stepping_aside(key))
     }
 
-    /// At most so many jobs of this limit key run at once, over all hosts. What the last job says counts.
+    /// Limits the number of running jobs with this limit key, across all hosts. The number given with the latest job
+    /// counts.
     pub fn limited(self, key: &str, most: u32) -> Self {
         self.with(|draft| draft.limited(key, most))
     }
 
-    /// Shares the limit of this key, which others say or [`crate::Limits::set`] has set.
+    /// Shares the limit of this key, which other jobs or [`crate::Limits::set`] define.
     pub fn limit_key(self, key: &str) -> Self {
         self.with(|draft| draft.limit_key(key))
     }
 
-    /// Takes turns with the jobs of other share keys in its queue, however many each has.
+    /// Takes turns with jobs of other share keys in the same queue, however many each key has. Use it for fairness
+    /// between tenants.
     pub fn share(self, key: &str) -> Self {
         self.with(|draft| draft.share(key))
     }
 
-    /// Runs when all of these jobs have ended, and is cancelled if one of them does not succeed.
+    /// Runs after all of these jobs have ended, and is cancelled if one of them does not succeed.
     pub fn after_jobs(self, jobs: impl IntoIterator<Item = JobId>) -> Self {
         self.with(|draft| draft.after_jobs(jobs))
     }
 
-    /// Runs even if a job that it waits for fails, is cancelled or is removed.
+    /// Runs even if a job that it depends on fails, is cancelled or is deleted.
     pub fn even_if_failed(self) -> Self {
         self.with(Draft::even_if_failed)
     }
 
-    /// All terms at once, in place of those of its kind.
+    /// Replaces all terms of the kind.
     pub fn terms(self, terms: Terms) -> Self {
         self.with(|draft| draft.terms(terms))
     }

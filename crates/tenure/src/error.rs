@@ -7,120 +7,115 @@ use tenure_store::{Fault, Refusal};
 
 use crate::LeaseLost;
 
-/// Why a call did not do what was asked.
+/// The error of a library call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A given value is outside its limits. Mend the call; nothing was done.
+    /// A value is invalid; nothing was done. Correct the call.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The store could not answer. [`Fault`] says whether to try again.
+    /// The store failed. [`Fault`] says whether a retry can help.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The batch was refused as its terms demand; nothing of it was stored.
-    #[error("refused, and nothing was stored: {} (item {index})", refusal_words(refusal))]
+    /// The batch was refused, for instance because a unique key is taken; nothing was stored.
+    #[error("job {index} of the batch was refused and nothing was stored: {}", refusal_words(refusal))]
     Refused {
-        /// The place of the job in the batch.
+        /// Position of the job in the batch.
         index: usize,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// A value could not be written as JSON, or read from it.
-    #[error("{what} is not what its type says: {source}")]
+    /// A value could not be serialized to JSON or parsed from it.
+    #[error("{what} does not have the expected type: {source}")]
     Json {
-        /// Which value.
+        /// The value.
         what: &'static str,
-        /// What serde says.
+        /// The error of serde.
         source: serde_json::Error,
     },
-    /// There is no such job; perhaps it was pruned or deleted.
-    #[error("there is no job {0}")]
+    /// The job does not exist; it may have been pruned or deleted.
+    #[error("job {0} not found")]
     NotFound(JobId),
-    /// There is no such timer.
-    #[error("there is no timer {0}")]
+    /// The timer does not exist.
+    #[error("timer {0} not found")]
     NoTimer(Name),
-    /// The job that was waited for did not succeed.
-    #[error("the job ended without success{}", failure.as_ref().map(|f| format!(": {f}")).unwrap_or_default())]
+    /// The awaited job did not succeed.
+    #[error("the job did not succeed{}", failure.as_ref().map(|f| format!(": {f}")).unwrap_or_default())]
     Unsuccessful {
         /// The job.
         id: JobId,
-        /// What went wrong.
+        /// Its error.
         failure: Option<Failure>,
     },
-    /// A lease was not taken, broken or forgotten, because of how it stands. The store did answer: to try
-    /// again at once would not help.
+    /// The state of the lease does not allow the request. An immediate retry does not help.
     #[error("lease {name}: {refusal}")]
     LeaseRefused {
         /// The lease.
         name: LeaseName,
-        /// Why: for instance who holds it, since when, until when.
+        /// The reason, for instance the current holder and its expiry.
         refusal: Box<LeaseRefusal>,
     },
-    /// The time to wait for a lease was over before it was had.
-    #[error("lease {name} was not had within {:.1} s: {refusal}", waited.as_secs_f64())]
+    /// The lease did not become free within the allowed wait.
+    #[error("could not acquire lease {name} within {:.1} s: {refusal}", waited.as_secs_f64())]
     WaitOver {
         /// The lease.
         name: LeaseName,
-        /// How long it was waited for.
+        /// Duration of the wait.
         waited: Duration,
-        /// Why it was not had when it was last asked for: who holds it, since when, until when.
+        /// The reason of the last refusal, for instance the current holder and its expiry.
         refusal: Box<LeaseRefusal>,
     },
-    /// A lease was lost before this was done.
+    /// The lease was lost before the work was done.
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
-    /// The worker's settings cannot work.
-    #[error("this worker cannot run: {0}")]
+    /// The worker's settings are invalid.
+    #[error("cannot start the worker: {0}")]
     Settings(String),
-    /// A singleton that is not to come back by itself ended.
-    #[error("singleton {name} does not go on: {why}")]
+    /// A singleton that must not restart by itself has ended.
+    #[error("singleton {name} stopped: {why}")]
     Singleton {
         /// Its lease.
         name: LeaseName,
-        /// How it ended.
+        /// The reason.
         why: String,
     },
-    /// Something names its locks by the app id, and this program said none.
+    /// The call requires an app id, and the program set none.
     #[error(
-        "{what} needs an app id, and program {program:?} said none: say one with \
-         OpenOptions::new().app(\"…\"). All instances of a program share it, and no other program on the \
-         store has it{}",
+        "{what} requires an app id, and program {program:?} set none; set one with OpenOptions::new().app(\"…\"). All instances of a program share one app id, and no other program on the store may use it{}",
         other_apps(program, others)
     )]
     NoApp {
-        /// What needs it.
+        /// The call or service that requires it.
         what: String,
         /// This program.
         program: String,
-        /// The app ids that were in use when the store was opened, and by which programs.
+        /// The app ids in use when the store was opened, with their programs.
         others: Vec<AppUse>,
     },
     /// Another program uses the app id.
     #[error(
-        "app id {} is used by program {:?} since {} (last seen {}), so program {program:?} cannot have it: \
-         two programs with one app id share their locks. Give this one an app id of its own; \
-         the other gives its up when it has not been seen for {} days",
+        "app id {} is used by program {:?} since {} (last seen {}), so program {program:?} cannot use it: two programs with one app id would share their locks. Choose another app id; the other program's is released when it has not been seen for {} days",
         by.app, by.program, by.since, by.seen, tenure_core::limits::APP_GIVEN_UP.as_secs() / 86_400
     )]
     AppTaken {
         /// This program.
         program: String,
-        /// The program that uses it.
+        /// The program that uses the app id.
         by: Box<AppUse>,
     },
-    /// A transaction of PostgreSQL cannot take part in this store, which is in no such database.
-    #[error("this store is not in a PostgreSQL database, so no transaction there can take part in it")]
+    /// The store is not a PostgreSQL database, so a PostgreSQL transaction cannot include it.
+    #[error("this store is not a PostgreSQL database, so a PostgreSQL transaction cannot include it")]
     NoTransaction,
-    /// Something was not done in the user's own transaction. Roll back, whatever it is.
+    /// The call failed within your transaction. Roll it back.
     #[cfg(feature = "postgres")]
-    #[error("not done in this transaction: {0}")]
+    #[error("transaction failed, roll it back: {0}")]
     NotDone(#[from] tenure_postgres::NotDone),
-    /// The URL of the store is not understood.
-    #[error("store URL {url:?} is not understood: {why}")]
+    /// The store URL is invalid.
+    #[error("invalid store URL {url:?}: {why}")]
     Url {
         /// The URL without its secrets.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -149,9 +144,9 @@ fn other_apps(program: &str, others: &[AppUse]) -> String {
 
 fn refusal_words(refusal: &Refusal) -> String {
     match refusal {
-        Refusal::IdTaken(id) => format!("job {id} exists with another kind or args"),
-        Refusal::KeyHeld(id) => format!("job {id} holds its unique key"),
-        Refusal::NoSuchJob(id) => format!("it waits for job {id}, which is not there"),
-        Refusal::QueueFull { most } => format!("its queue is full: {most} jobs wait in it"),
+        Refusal::IdTaken(id) => format!("job {id} already exists with another kind or other args"),
+        Refusal::KeyHeld(id) => format!("job {id} holds the unique key"),
+        Refusal::NoSuchJob(id) => format!("it depends on job {id}, which was not found"),
+        Refusal::QueueFull { most } => format!("the queue is full: {most} jobs are waiting"),
     }
 }

@@ -8,9 +8,9 @@ use tenure_core::{Cause, Due, Failure, Timestamp, Verdict};
 /// How long a job rests that its handler gave back.
 const RELEASED_FOR: Duration = Duration::from_secs(1);
 
-/// Why a handler did not succeed, and what shall come of it.
+/// The error of a handler, with what to do about it.
 ///
-/// Any error becomes one with `?` and means: try again by the policy.
+/// `?` converts any error into one that means: retry by the policy.
 ///
 /// ```
 /// use tenure::Failed;
@@ -30,44 +30,44 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// This attempt failed; try again when the policy says.
+    /// Fails this attempt and retries by the policy.
     #[must_use]
     pub fn retry(why: impl fmt::Display) -> Self {
         Self::again(why, None)
     }
 
-    /// This attempt failed; try again so long from now.
+    /// Fails this attempt and retries after a delay.
     #[must_use]
     pub fn retry_after(why: impl fmt::Display, delay: Duration) -> Self {
         Self::again(why, Some(Due::In(delay.min(tenure_core::limits::LONGEST))))
     }
 
-    /// This attempt failed; try again at this instant.
+    /// Fails this attempt and retries at a given time.
     #[must_use]
     pub fn retry_at(why: impl fmt::Display, due: Timestamp) -> Self {
         Self::again(why, Some(Due::At(due)))
     }
 
-    /// No attempt will help: the job has failed.
+    /// Fails the job for good, without another attempt.
     #[must_use]
     pub fn for_good(why: impl fmt::Display) -> Self {
         Self { verdict: Verdict::Failed(Failure::new(Cause::Error, &why.to_string())) }
     }
 
-    /// Nothing to do yet: call again so long from now. No attempt is spent.
+    /// Snoozes the job: the handler is called again after a delay. No attempt is spent.
     #[must_use]
     pub fn snooze(delay: Duration) -> Self {
         Self { verdict: Verdict::Snoozed(Due::In(delay.min(tenure_core::limits::LONGEST))) }
     }
 
-    /// Nothing to do yet: call again at this instant. No attempt is spent.
+    /// Snoozes the job: the handler is called again at a given time. No attempt is spent.
     #[must_use]
     pub fn snooze_until(due: Timestamp) -> Self {
         Self { verdict: Verdict::Snoozed(Due::At(due)) }
     }
 
-    /// Not here, not now: give the job back. No attempt is spent. It is handed out again a second later
-    /// at the earliest, so that a job which nobody wants does not go round in circles.
+    /// Releases the job for another worker. No attempt is spent. The job becomes available after one second, so that
+    /// a job which no worker wants does not circulate without pause.
     #[must_use]
     pub fn release() -> Self {
         Self::snooze(RELEASED_FOR)
@@ -88,8 +88,8 @@ impl fmt::Display for Failed {
             Verdict::Failed(failure) | Verdict::Cancelled(failure) | Verdict::Retry { failure, .. } => {
                 failure.fmt(f)
             }
-            Verdict::Snoozed(_) => f.write_str("nothing to do yet"),
-            Verdict::Released => f.write_str("given back"),
+            Verdict::Snoozed(_) => f.write_str("snoozed"),
+            Verdict::Released => f.write_str("released"),
             Verdict::Succeeded(_) => f.write_str("done"),
         }
     }

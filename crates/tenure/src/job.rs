@@ -22,22 +22,22 @@ use crate::{Singleton, Terms};
 /// }
 /// ```
 pub trait Job: Serialize + DeserializeOwned + Send + 'static {
-    /// The name of this kind. It is stored with each job: renaming the type must not change it.
+    /// Name of the kind. It is stored with each job, so renaming the type must not change it.
     const KIND: &'static str;
 
-    /// The queue in which jobs of this kind wait, unless an enqueueing says otherwise.
+    /// Default queue of this kind.
     const QUEUE: &'static str = tenure_core::QueueName::DEFAULT;
 
-    /// What the handler leaves behind.
+    /// Result of the handler.
     type Output: Serialize + DeserializeOwned + Send + 'static;
 
-    /// The terms of jobs of this kind, unless an enqueueing says otherwise.
+    /// Default terms of this kind: attempts, retry policy, timeout, retention and others.
     fn terms() -> Terms {
         Terms::default()
     }
 
-    /// What makes an attempt of this kind the only one of its scope: it runs only while its host holds a
-    /// lease. Jobs that wait for it spend no attempt. `None` is that any number may run at once.
+    /// Makes attempts of this kind run one at a time within a scope, under a lease. Jobs that wait for the lease
+    /// spend no attempt. `None` means no such restriction.
     fn singleton() -> Option<Singleton> {
         None
     }

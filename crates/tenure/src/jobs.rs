@@ -11,22 +11,22 @@ use tenure_store::{Change, ChangeOutcome, Changed, Cursor, Filter, Page, PageAsk
 
 use crate::{Error, Tenure};
 
-/// The jobs of a store.
+/// Access to the jobs of a store: find, inspect and change them.
 #[derive(Debug)]
 pub struct Jobs<'a> {
     tenure: &'a Tenure,
 }
 
-/// What came of changing all jobs that a filter means.
+/// Result of a change to all jobs that match a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// Changed.
+    /// Jobs changed.
     pub done: u64,
-    /// Running, and asked to stop.
+    /// Running jobs that were asked to stop.
     pub asked: u64,
-    /// So already.
+    /// Jobs already in the requested state.
     pub already: u64,
-    /// Left alone, because of the state they are in.
+    /// Jobs skipped because of their state.
     pub refused: u64,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Jobs<'a> {
         self.tenure
     }
 
-    /// One job.
+    /// Returns a job.
     ///
     /// # Errors
     /// [`Error::NotFound`], or a fault.
@@ -47,19 +47,19 @@ impl<'a> Jobs<'a> {
         self.tenure.store().job(id).await?.ok_or(Error::NotFound(id))
     }
 
-    /// A page of jobs. Go on behind its cursor while there is one, even if a page is short.
+    /// Lists jobs, page by page. Continue with the returned cursor until there is none, even if a page is short.
     ///
     /// # Errors
-    /// The cursor of a listing by something else, or a fault.
+    /// A cursor of another listing, or a fault.
     pub async fn page(&self, ask: PageAsk) -> Result<Page, Error> {
         if ask.after.is_some_and(|after| !after.is_of(ask.by)) {
-            let allowed = "the cursor of an earlier page of the same listing";
-            return Err(Invalid::new("cursor", "one of a listing in another order", allowed).into());
+            let allowed = "a cursor of the same listing";
+            return Err(Invalid::new("cursor", "a cursor of a listing in another order", allowed).into());
         }
         Ok(self.tenure.store().jobs(ask).await?)
     }
 
-    /// The attempts of a job, oldest first.
+    /// Returns the attempts of a job, oldest first.
     ///
     /// # Errors
     /// A fault of the store.
@@ -67,7 +67,7 @@ impl<'a> Jobs<'a> {
         Ok(self.tenure.store().attempts(id).await?)
     }
 
-    /// Log lines of a job behind `(delivery, number)`; `(0, 0)` is the start.
+    /// Returns log lines of a job after `(delivery, number)`; start with `(0, 0)`.
     ///
     /// # Errors
     /// A fault of the store.
@@ -75,15 +75,15 @@ impl<'a> Jobs<'a> {
         Ok(self.tenure.store().logs(id, behind, at_most).await?)
     }
 
-    /// Ends a job: at once if it waits; if it runs, its handler is told and has the grace to stop.
+    /// Cancels a job: at once if it waits; if it runs, its handler has the grace period to stop.
     ///
     /// # Errors
-    /// A reason or grace beyond the limits, or a fault.
+    /// An invalid reason or grace period, or a fault.
     pub async fn cancel(&self, id: JobId, grace: Duration, reason: &str) -> Result<ChangeOutcome, Error> {
         self.one(id, cancelling(grace, reason)?).await
     }
 
-    /// Does a finished job again, with all its attempts.
+    /// Retries a finished job with a fresh set of attempts.
     ///
     /// # Errors
     /// A fault of the store.
@@ -91,7 +91,7 @@ impl<'a> Jobs<'a> {
         self.one(id, Change::Redo).await
     }
 
-    /// Removes a job that is not running.
+    /// Deletes a job that is not running.
     ///
     /// # Errors
     /// A fault of the store.
@@ -99,23 +99,23 @@ impl<'a> Jobs<'a> {
         self.one(id, Change::Delete).await
     }
 
-    /// Lets a waiting job wait in another queue.
+    /// Moves a waiting job to another queue.
     ///
     /// # Errors
-    /// A bad name, or a fault.
+    /// An invalid name, or a fault.
     pub async fn move_to(&self, id: JobId, queue: &str) -> Result<ChangeOutcome, Error> {
         self.one(id, Change::Move(QueueName::new(queue)?)).await
     }
 
-    /// Changes a waiting job's place in line.
+    /// Changes the priority of a waiting job.
     ///
     /// # Errors
-    /// A bad priority, or a fault.
+    /// An invalid priority, or a fault.
     pub async fn reprioritise(&self, id: JobId, priority: i64) -> Result<ChangeOutcome, Error> {
         self.one(id, Change::Reprioritise(Priority::new(priority)?)).await
     }
 
-    /// Changes when a waiting job is due.
+    /// Changes the due time of a waiting job.
     ///
     /// # Errors
     /// A fault of the store.
@@ -123,51 +123,51 @@ impl<'a> Jobs<'a> {
         self.one(id, Change::Reschedule(Due::At(due))).await
     }
 
-    /// Changes several things about a waiting job at once, if it is still as whoever wants that has seen it.
+    /// Changes several fields of a waiting job at once, if the job has not changed since it was read.
     ///
     /// # Errors
-    /// An edit beyond the limits, or a fault.
+    /// An invalid value, or a fault.
     pub async fn edit(&self, id: JobId, edit: Edit) -> Result<ChangeOutcome, Error> {
         edit.check()?;
         self.one(id, Change::Edit(Box::new(edit))).await
     }
 
-    /// Ends all jobs that the filter means.
+    /// Cancels all jobs that match the filter.
     ///
     /// # Errors
-    /// A reason or grace beyond the limits, or a fault; what was changed until then stays changed.
+    /// An invalid reason or grace period, or a fault. Changes made before it remain.
     pub async fn cancel_all(&self, filter: Filter, grace: Duration, reason: &str) -> Result<Tally, Error> {
         self.all(filter, cancelling(grace, reason)?).await
     }
 
-    /// Does all finished jobs again that the filter means.
+    /// Retries all finished jobs that match the filter.
     ///
     /// # Errors
-    /// A fault; what was changed until then stays changed.
+    /// A fault. Changes made before it remain.
     pub async fn redo_all(&self, filter: Filter) -> Result<Tally, Error> {
         self.all(filter, Change::Redo).await
     }
 
-    /// Removes all jobs that the filter means and that are not running.
+    /// Deletes all jobs that match the filter and are not running.
     ///
     /// # Errors
-    /// A fault; what was changed until then stays changed.
+    /// A fault. Changes made before it remain.
     pub async fn delete_all(&self, filter: Filter) -> Result<Tally, Error> {
         self.all(filter, Change::Delete).await
     }
 
-    /// Lets all waiting jobs that the filter means wait in another queue.
+    /// Moves all waiting jobs that match the filter to another queue.
     ///
     /// # Errors
-    /// A bad name, or a fault; what was changed until then stays changed.
+    /// An invalid name, or a fault. Changes made before it remain.
     pub async fn move_all(&self, filter: Filter, queue: &str) -> Result<Tally, Error> {
         self.all(filter, Change::Move(QueueName::new(queue)?)).await
     }
 
-    /// Changes the place in line of all waiting jobs that the filter means.
+    /// Changes the priority of all waiting jobs that match the filter.
     ///
     /// # Errors
-    /// A bad priority, or a fault; what was changed until then stays changed.
+    /// An invalid priority, or a fault. Changes made before it remain.
     pub async fn reprioritise_all(&self, filter: Filter, priority: i64) -> Result<Tally, Error> {
         self.all(filter, Change::Reprioritise(Priority::new(priority)?)).await
     }
@@ -238,8 +238,7 @@ impl Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} done", self.done)?;
-        let parts =
-            [(self.asked, "asked to stop"), (self.already, "so already"), (self.refused, "left as they are")];
+        let parts = [(self.asked, "asked to stop"), (self.already, "unchanged"), (self.refused, "skipped")];
         parts
             .into_iter()
             .filter(|(jobs, _)| *jobs > 0)

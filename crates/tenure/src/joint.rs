@@ -12,7 +12,7 @@ use tenure_store::{Accepted, Call, Enqueued, Joint};
 use crate::draft::finish_all;
 use crate::{Draft, Enqueue, Error, Leases, Pass, Run, Stopping, Tenure};
 
-/// A job about to be enqueued in a transaction: await it, then commit.
+/// A job about to be enqueued in a transaction: `.await` it, then commit.
 #[must_use = "nothing is enqueued until this is awaited"]
 pub struct Within<'a> {
     tenure: &'a Tenure,
@@ -21,8 +21,8 @@ pub struct Within<'a> {
 }
 
 impl<'a> Enqueue<'a> {
-    /// Enqueues it in a transaction of your own on the database in which the store is: it lives or dies with that.
-    /// Workers hear of it soon after the transaction has committed, and nobody if it rolls back.
+    /// Enqueues the job in your own transaction on the store's database: the job exists only if the transaction
+    /// commits. Workers find it soon after the commit.
     ///
     /// ```no_run
     /// # use serde::{Deserialize, Serialize};
@@ -32,16 +32,16 @@ impl<'a> Enqueue<'a> {
     /// # async fn example(tenure: Tenure, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut tx = client.transaction().await?;
     /// let user: i64 = tx.query_one("INSERT INTO account DEFAULT VALUES RETURNING id", &[]).await?.get(0);
-    /// tenure.enqueue(Welcome { user }).unique("welcome").within(&mut tx).await?;
+    /// tenure.enqueue(Welcome { user }).within(&mut tx).await?;
     /// tx.commit().await?;
     /// # Ok(()) }
     /// ```
     ///
-    /// Whatever may be said of a job counts here as well. What is decided with the keys of other jobs is decided when
-    /// the transaction has committed, by whoever looks for jobs next. While a transaction that has taken a unique key is
-    /// open, others who want the same key wait for its end.
+    /// All options of a job apply. Ordering keys, limits and dependencies are checked after the commit, by the next
+    /// worker that looks for jobs. While a transaction that has taken a unique key is open, others that want the same
+    /// key wait for it.
     ///
-    /// If it answers with an error, roll back.
+    /// Roll back on any error.
     pub fn within(self, transaction: impl InTransaction + 'a) -> Within<'a> {
         let (tenure, draft) = self.into_parts();
         Within { tenure, draft, transaction: Box::new(transaction) }
@@ -73,8 +73,8 @@ async fn enqueue(
 }
 
 impl Tenure {
-    /// Enqueues a batch in a transaction of your own on the database in which the store is, in one round trip: up to 100,000
-    /// jobs, which live or die with that. See [`Enqueue::within`].
+    /// Enqueues a batch in your own transaction on the store's database, in one round trip: up to 100,000 jobs, which
+    /// exist only if the transaction commits. See [`Enqueue::within`].
     ///
     /// ```no_run
     /// # use serde::{Deserialize, Serialize};
@@ -91,8 +91,8 @@ impl Tenure {
     /// ```
     ///
     /// # Errors
-    /// The first job that breaks a limit or is refused, by its place in the batch; otherwise why nothing was done. Roll back,
-    /// whatever it is: jobs in front of one that was refused are stored in the transaction.
+    /// The first invalid or refused job, by its position in the batch; otherwise the reason of the failure. Roll back
+    /// on any error, because earlier jobs of the batch are stored in the transaction.
     pub async fn enqueue_all_within(
         &self,
         drafts: impl IntoIterator<Item = Draft>,
@@ -120,8 +120,8 @@ impl fmt::Debug for Within<'_> {
 }
 
 impl Leases<'_> {
-    /// Verifies in a transaction of your own on the database in which the store is that a lease is held. From then until
-    /// the transaction has ended nobody else is granted it: what is written in it is never written late.
+    /// Checks, within your own transaction on the store's database, that a lease is held. Nobody else is granted the
+    /// lease before the transaction ends, so its writes are never late.
     ///
     /// ```no_run
     /// # async fn example(tenure: tenure::Tenure, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -134,7 +134,7 @@ impl Leases<'_> {
     /// ```
     ///
     /// # Errors
-    /// Says why nothing may be written. Roll back, whatever it is.
+    /// Returns why nothing may be written. Roll back on any error.
     pub async fn check_in(&self, pass: &Pass, mut transaction: impl InTransaction) -> Result<(), Error> {
         // What this host does not believe in any more is not asked about: it shall have stopped by now.
         pass.guard()?;
@@ -144,18 +144,18 @@ impl Leases<'_> {
 }
 
 impl<App> Run<App> {
-    /// Verifies in a transaction of your own on the database in which the store is that the job is still this attempt's.
-    /// From then until the transaction has ended nobody else can take it: what is written in it is never written late.
+    /// Checks, within your own transaction on the store's database, that this attempt still owns the job. Nobody else
+    /// can take the job before the transaction ends, so its writes are never late.
     ///
     /// # Errors
-    /// Says why nothing may be written. Roll back, whatever it is.
+    /// Returns why nothing may be written. Roll back on any error.
     pub async fn check_in_with(&self, transaction: impl InTransaction) -> Result<(), Error> {
         let call = joint(self.tenure())?.check_job(&self.control().held());
         self.say(transaction, &call).await.map(drop)
     }
 
-    /// Ends the job, with success and without a result, in a transaction of your own on the database in which the store
-    /// is: what the transaction writes and the end of the job commit together, or not at all.
+    /// Completes the job without a result in your own transaction on the store's database: your writes and the end of
+    /// the job commit together, or not at all.
     ///
     /// ```no_run
     /// # use serde::{Deserialize, Serialize};
@@ -173,24 +173,25 @@ impl<App> Run<App> {
     /// }
     /// ```
     ///
-    /// It is the last that a handler does. If the job was taken from this attempt the call is refused, the attempt is
-    /// told that it has lost the job, and nothing of the transaction may be kept. Whether the transaction has committed
-    /// is seen by the worker when the handler returns: if it has not, whatever the reason, the job is tried again by its
-    /// policy. So a commit whose answer was lost is neither repeated nor forgotten.
+    /// Make it the last call of a handler. If the job was taken from this attempt, the call is refused, the attempt
+    /// learns that it has lost the job, and you must roll back. When the handler returns, the worker checks whether
+    /// the transaction committed. If it did not, the job is retried by its policy. So a commit whose answer was lost
+    /// is neither repeated nor forgotten.
     ///
-    /// A transaction that keeps to one snapshot (`REPEATABLE READ`, `SERIALIZABLE`) is told the first time that somebody was
-    /// in the way, for what tells of the job was moved since its snapshot: roll back, begin again, and it is done.
+    /// A transaction with a fixed snapshot (`REPEATABLE READ`, `SERIALIZABLE`) may be refused the first time, because
+    /// the row of the job has moved since its snapshot: roll back and retry.
     ///
     /// # Errors
-    /// Says why nothing may be written. Roll back, whatever it is.
+    /// Returns why nothing may be written. Roll back on any error.
     pub async fn complete_in(&self, transaction: impl InTransaction) -> Result<(), Error> {
         self.complete(transaction, Vec::new()).await
     }
 
-    /// As [`complete_in`](Self::complete_in), with a result. What the handler returns is not kept.
+    /// Like [`complete_in`](Self::complete_in), with a result. The return value of the handler is ignored.
     ///
     /// # Errors
-    /// A result that is no JSON or too long; otherwise why nothing may be written. Roll back, whatever it is.
+    /// A result that is not JSON or too long; otherwise the reason why nothing may be written. Roll back on any
+    /// error.
     pub async fn complete_with<T: Serialize + Sync>(
         &self,
         transaction: impl InTransaction,

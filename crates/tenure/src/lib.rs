@@ -1,4 +1,4 @@
-//! Durable jobs for software that runs as more than one instance.
+//! Tenure is a durable job queue, scheduler and lock service for Rust, on SQLite or PostgreSQL.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -26,9 +26,20 @@
 //! # }
 //! ```
 //!
-//! A [`Tenure`] is a handle on a store. It enqueues ([`Tenure::enqueue`]), looks ([`Tenure::jobs`]),
-//! and explains ([`Tenure::explain`]). A [`Worker`] runs jobs. [`testing`] runs them in tests without
-//! waiting.
+//! | to | use |
+//! |---|---|
+//! | open a store | [`Tenure::open`], [`OpenOptions`] |
+//! | enqueue a job, alone or in a batch | [`Tenure::enqueue`], [`Tenure::enqueue_all`] |
+//! | run jobs | [`Worker`], [`Run`], [`Failed`] |
+//! | wait for a result | [`Tenure::wait_for`] |
+//! | find, cancel and retry jobs, or learn why one does not run | [`Tenure::jobs`], [`Tenure::explain`] |
+//! | run jobs on a schedule | [`Worker::timer`], [`when`], [`Tenure::timers`] |
+//! | hold a lease with a fencing token | [`Tenure::leases`], [`Held`], [`FenceGate`] |
+//! | run something on one host at a time | [`Worker::singleton`], [`Job::singleton`] |
+//! | apply messages in order, one writer at a time | [`Worker::writer`], [`Tenure::writer`] |
+//! | test without waiting | [`testing::Lab`] |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod app;
 pub mod apps;

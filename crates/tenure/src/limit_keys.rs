@@ -10,8 +10,8 @@ const LISTED: usize = 10_000;
 
 /// The limits of a store's limit keys.
 ///
-/// A limit says how many jobs of its key run at once, how many start in a time, or both, over all hosts.
-/// Jobs may say a number themselves ([`crate::Draft::limited`]); what is set here outranks them.
+/// A limit sets how many jobs of its key run at once, how many start per time span, or both, across all hosts. Jobs
+/// can set a number themselves ([`crate::Draft::limited`]); a limit set here takes precedence.
 #[derive(Debug)]
 pub struct Limits<'a> {
     tenure: &'a Tenure,
@@ -22,7 +22,7 @@ impl<'a> Limits<'a> {
         Self { tenure }
     }
 
-    /// Every limit that is set or that a job has need of, by key, with what uses it up; at most 10,000.
+    /// Returns every limit that is set or used by a job, by key, with its usage; at most 10,000.
     ///
     /// # Errors
     /// A fault of the store.
@@ -38,7 +38,7 @@ impl<'a> Limits<'a> {
         }
     }
 
-    /// A page of them, by key.
+    /// Returns a page of limits, by key.
     ///
     /// # Errors
     /// A fault of the store.
@@ -46,20 +46,20 @@ impl<'a> Limits<'a> {
         Ok(self.tenure.store().limits(behind, at_most).await?)
     }
 
-    /// Sets the limit of a key, whatever its jobs say. What runs goes on.
+    /// Sets the limit of a key; it takes precedence over numbers set by jobs. Running jobs continue.
     ///
     /// # Errors
-    /// A bad key, a limit that is none, or a fault.
+    /// An invalid key or limit, or a fault.
     pub async fn set(&self, key: &str, limit: impl Into<Limit>) -> Result<(), Error> {
         let (key, limit) = (Key::new("limit_key", key)?, limit.into());
         limit.check()?;
         Ok(self.tenure.store().set_limit(&key, Some(limit)).await?)
     }
 
-    /// Lets the jobs of a key say their limit again. Its rate is forgotten.
+    /// Removes the limit of a key, so that its jobs set the number again. The usage of its rate is forgotten.
     ///
     /// # Errors
-    /// A bad key, or a fault.
+    /// An invalid key, or a fault.
     pub async fn clear(&self, key: &str) -> Result<(), Error> {
         let key = Key::new("limit_key", key)?;
         Ok(self.tenure.store().set_limit(&key, None).await?)

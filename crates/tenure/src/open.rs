@@ -16,7 +16,7 @@ const KEEP: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Whoever wonders who held a lease, or what became of a slot, has at least so long to ask.
 const SHORTEST_KEPT: Duration = Duration::from_secs(3600);
 
-/// How to open a store.
+/// Options for opening a store.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), tenure::Error> {
@@ -62,85 +62,85 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// The clock of the server or of this machine, chance from the system, full durability.
+    /// Returns the defaults: the clock of the database server or of this machine, randomness of the system, full
+    /// durability.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Time comes from this clock. If none is given it is that of the database's server, and for a store without one that
-    /// of this machine.
+    /// Sets the clock. Default: the clock of the database server, or of this machine if there is no server.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Chance comes from this seed.
+    /// Seeds the random number generator.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Nothing runs in the background: finished jobs stay until somebody tends the store.
+    /// Disables background maintenance: finished jobs stay until you tend the store.
     pub fn untended(mut self) -> Self {
         self.tended = false;
         self
     }
 
-    /// The name that all instances of this program share, in all its versions, and no other program on the
-    /// store: 1 to 32 small letters, digits and single dashes within. Singletons, reservations, rosters and
-    /// writers name their locks by it.
+    /// Sets the app id: a name that all instances and versions of this program share, and that no other program on
+    /// the store uses. 1 to 32 lower-case letters, digits and single dashes. Singletons, reservations, rosters and
+    /// writers use it in their lock names.
     pub fn app(mut self, id: &str) -> Self {
         self.app = Some(id.to_owned());
         self
     }
 
-    /// What tells this program from others that claim the same app id: the name of its executable, if it
-    /// is not said, without a version at its end. It must not change with a version. Of two programs whose
-    /// executables have one name, such as `server`, each has to say its own.
+    /// Sets the program name, which distinguishes programs that claim the same app id. Default: the name of the
+    /// executable without a trailing version. It must not change between versions. Set it if two programs have an
+    /// executable of the same name, such as `server`.
     pub fn program(mut self, name: &str) -> Self {
         self.program = Some(name.to_owned());
         self
     }
 
-    /// Keeps the ledger of leases for so long, 1 hour to 100 years. 90 days by default.
+    /// Sets how long lease history is kept, 1 hour to 100 years; default 90 days.
     pub fn keep_ledger(mut self, span: Duration) -> Self {
         self.keep_ledger = span;
         self
     }
 
-    /// Keeps the records of timers' slots for so long, 1 hour to 100 years. 90 days by default.
+    /// Sets how long the run history of timers is kept, 1 hour to 100 years; default 90 days.
     pub fn keep_slots(mut self, span: Duration) -> Self {
         self.keep_slots = span;
         self
     }
 
-    /// The version of this program, for the timers that it declares: while two versions run beside each other, the
-    /// older one does not change what the newer one declared. A number that only grows, such as that of a build; 0
-    /// if it is not said, and then the last that starts has its way.
+    /// Sets the version of this program for the timers that it declares: while two versions run side by side, the
+    /// older one does not change what the newer one declared. Use a growing number, such as that of a build. The
+    /// default, 0, lets the program that starts last win.
     pub fn revision(mut self, revision: u64) -> Self {
         self.revision = revision;
         self
     }
 
-    /// As [`Tenure::leases_on_runtime`].
+    /// Like [`Tenure::leases_on_runtime`].
     pub fn leases_on_runtime(mut self) -> Self {
         self.leases_on_runtime = true;
         self
     }
 
-    /// Measures how long each call to the store takes, and how it ends, for [metrics](tenure_store::Store::measures).
+    /// Measures duration and result of each store call, for [metrics](tenure_store::Store::measures).
     pub fn measured(mut self) -> Self {
         self.measured = true;
         self
     }
 
-    /// Options of a SQLite file.
+    /// Sets options for a SQLite file.
     pub fn sqlite(mut self, options: tenure_sqlite::Options) -> Self {
         self.sqlite = options;
         self
     }
 
-    /// Options of a PostgreSQL database: the schema, how many connections read, as what the program is seen.
+    /// Sets options for a PostgreSQL database, such as the schema and the number of reading connections.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), tenure::Error> {
@@ -161,7 +161,7 @@ impl OpenOptions {
     /// `memory:`.
     ///
     /// # Errors
-    /// A URL that is not understood, a store that cannot be used, or an app id that another program uses.
+    /// An invalid URL, a store that cannot be used, or an app id that another program uses.
     pub async fn open(self, url: &str) -> Result<Tenure, Error> {
         check_kept("keep_ledger", self.keep_ledger)?;
         check_kept("keep_slots", self.keep_slots)?;
@@ -262,13 +262,13 @@ impl Place {
         };
         match scheme {
             "memory" if rest.is_empty() => Ok(Self::Memory),
-            "memory" => refuse("nothing may follow memory:"),
+            "memory" => refuse("memory: takes no path"),
             "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
-                "" => refuse("the path of the file is missing"),
+                "" => refuse("missing file path"),
                 path => Ok(Self::Sqlite(path.to_owned())),
             },
             "postgres" | "postgresql" => postgres(url, scheme),
-            _ => refuse("no such kind of store"),
+            _ => refuse("unknown scheme"),
         }
     }
 }
@@ -285,8 +285,7 @@ fn postgres(url: &str, scheme: &str) -> Result<Place, Error> {
 
 #[cfg(not(feature = "postgres"))]
 fn postgres(_: &str, scheme: &str) -> Result<Place, Error> {
-    const WHY: &str =
-        "this program was built without PostgreSQL; it comes with the feature `postgres` of the crate tenure";
+    const WHY: &str = "this program was built without PostgreSQL support; enable the feature `postgres` of the crate tenure";
     Err(Error::Url { url: format!("{scheme}:…"), why: WHY.to_owned() })
 }
 

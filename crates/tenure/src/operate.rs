@@ -8,11 +8,11 @@ use crate::open::Place;
 use crate::{Error, OpenOptions};
 
 impl OpenOptions {
-    /// How the store at this URL stands: its schema, its counters, who is there. Nothing is changed, and no job is read.
+    /// Returns the state of the store at this URL: its schema, counters and live hosts. It changes nothing and reads
+    /// no job.
     ///
     /// # Errors
-    /// A URL that is not understood, a store that cannot be used, or one in memory, of which nothing is there before it
-    /// is opened.
+    /// An invalid URL, a store that cannot be used, or a store in memory, which is empty before it is opened.
     pub async fn status(self, url: &str) -> Result<Status, Error> {
         match Place::of(url)? {
             Place::Memory => Err(in_memory()),
@@ -25,10 +25,10 @@ impl OpenOptions {
         }
     }
 
-    /// What the schema at this URL lacks, as SQL that somebody can run by hand. Nothing is changed.
+    /// Returns the missing schema changes at this URL as SQL that you can run by hand. It changes nothing.
     ///
     /// # Errors
-    /// As [`status`](Self::status); the schema of a later version is refused.
+    /// Like [`status`](Self::status); the schema of a later version is refused.
     pub async fn migration(self, url: &str) -> Result<Migration, Error> {
         match Place::of(url)? {
             Place::Memory => Err(in_memory()),
@@ -41,11 +41,11 @@ impl OpenOptions {
         }
     }
 
-    /// Brings the schema at this URL up to date, as opening the store would. `grant_to` is a role of a PostgreSQL server
-    /// that shall be able to use it and not to change it.
+    /// Migrates the schema at this URL, as opening the store does. `grant_to` is a PostgreSQL role that may then use
+    /// the schema, but not change it.
     ///
     /// # Errors
-    /// As [`status`](Self::status), and a role that may not change the schema; a file has no roles.
+    /// Like [`status`](Self::status), and a role without the right to change the schema. A file has no roles.
     pub async fn migrate(self, url: &str, grant_to: Option<&str>) -> Result<(), Error> {
         match Place::of(url)? {
             Place::Memory => Err(in_memory()),
@@ -59,11 +59,10 @@ impl OpenOptions {
         }
     }
 
-    /// The SQL that grants a role of a PostgreSQL server all that it needs to use the schema, and nothing that it needs
-    /// to change it.
+    /// Returns the SQL that grants a PostgreSQL role the rights to use the schema, but not to change it.
     ///
     /// # Errors
-    /// The URL is not one of PostgreSQL.
+    /// The URL is not a PostgreSQL URL.
     pub fn grants(&self, url: &str, role: &str) -> Result<String, Error> {
         match Place::of(url)? {
             #[cfg(feature = "postgres")]
@@ -75,11 +74,11 @@ impl OpenOptions {
         }
     }
 
-    /// Looks for what must never be in the store at this URL, such as a counter that is wrong. Nothing is repaired. It
-    /// reads all of the store once, in bounded steps.
+    /// Checks the store at this URL for inconsistencies, such as a wrong counter. It repairs nothing. It reads the
+    /// whole store once, in bounded steps.
     ///
     /// # Errors
-    /// As [`status`](Self::status); the schema has to be up to date.
+    /// Like [`status`](Self::status); the schema must be up to date.
     pub async fn check(self, url: &str) -> Result<Vec<Finding>, Error> {
         match Place::of(url)? {
             Place::Memory => Err(in_memory()),
@@ -92,30 +91,30 @@ impl OpenOptions {
         }
     }
 
-    /// Copies the SQLite file at this URL to another one while programs use it. The copy appears whole under its name, or
-    /// not at all. Whoever opens it grants greater fences than are ever granted here.
+    /// Copies the SQLite file at this URL while programs use it. The copy appears under its name when it is complete.
+    /// Fencing tokens granted by the copy are greater than any granted here.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and a URL that names no file: a database has tools of its own.
+    /// Like [`check`](Self::check), and a URL that does not name a file; use the database's own tools.
     pub async fn backup(self, url: &str, to: &Path) -> Result<(), Error> {
         let (path, options, to) = (file_of(url, DUMPS)?, self.sqlite, to.to_owned());
         blocking(move || tenure_sqlite::backup(Path::new(&path), &options, &to)).await
     }
 
-    /// Gives what the SQLite file at this URL does not need any more back to the file system, while those who write to it
-    /// wait. Answers its size before and after, in bytes.
+    /// Returns unused space of the SQLite file at this URL to the file system, while writers wait. It returns the
+    /// size before and after, in bytes.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and a URL that names no file: a database does so by itself.
+    /// Like [`check`](Self::check), and a URL that does not name a file; a database does this itself.
     pub async fn vacuum(self, url: &str) -> Result<(u64, u64), Error> {
         let (path, options) = (file_of(url, VACUUMS)?, self.sqlite);
         blocking(move || tenure_sqlite::vacuum(Path::new(&path), &options)).await
     }
 }
 
-const DUMPS: &str =
-    "only a SQLite file is copied so; pg_dump copies a PostgreSQL database while it is in use";
-const VACUUMS: &str = "only a SQLite file is made smaller so; a PostgreSQL server does it by itself (autovacuum), or by VACUUM FULL";
+const DUMPS: &str = "only a SQLite file can be backed up this way; use pg_dump for a PostgreSQL database";
+const VACUUMS: &str =
+    "only a SQLite file can be vacuumed this way; PostgreSQL vacuums itself, or use VACUUM FULL";
 
 /// The path of the file that a URL names.
 fn file_of(url: &str, otherwise: &str) -> Result<String, Error> {
@@ -138,7 +137,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn in_memory() -> Error {
-    let why = "what is in memory is there only while its program runs; name a file or a database";
+    let why = "a store in memory exists only while its program runs; use a file or a database";
     Error::Url { url: "memory:".to_owned(), why: why.to_owned() }
 }
 

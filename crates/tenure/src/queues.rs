@@ -16,7 +16,7 @@ impl<'a> Queues<'a> {
         Self { tenure }
     }
 
-    /// Every queue, with its pause switch, its limit and the age of its oldest due job.
+    /// Returns every queue with its pause state, its limit and the age of its oldest due job.
     ///
     /// # Errors
     /// A fault of the store.
@@ -24,38 +24,38 @@ impl<'a> Queues<'a> {
         Ok(self.tenure.store().queues().await?)
     }
 
-    /// Hands out no more jobs of this queue; what runs goes on. Answers whether that is new.
+    /// Pauses the queue; running jobs continue. Returns `true` if it was not paused before.
     ///
     /// # Errors
-    /// A bad name, or a fault.
+    /// An invalid name, or a fault.
     pub async fn pause(&self, name: &str) -> Result<bool, Error> {
         self.set(name, true).await
     }
 
-    /// Hands out jobs of this queue again. Answers whether that is new.
+    /// Resumes the queue. Returns `true` if it was paused.
     ///
     /// # Errors
-    /// A bad name, or a fault.
+    /// An invalid name, or a fault.
     pub async fn resume(&self, name: &str) -> Result<bool, Error> {
         self.set(name, false).await
     }
 
-    /// Bounds how many jobs of this queue run at once, start in a time, or both, over all hosts;
-    /// [`Limit::default`] lifts the bound. What runs goes on. Answers whether that is new.
+    /// Limits how many jobs of this queue run at once, start per time span, or both, across all hosts;
+    /// [`Limit::default`] removes the limit. Running jobs continue. Returns `true` if the limit changed.
     ///
     /// # Errors
-    /// A bad name, a limit that is none, or a fault.
+    /// An invalid name or limit, or a fault.
     pub async fn limit(&self, name: &str, limit: impl Into<Limit>) -> Result<bool, Error> {
         let (name, limit) = (QueueName::new(name)?, limit.into());
         limit.check()?;
         Ok(self.tenure.store().set_queue_limit(&name, limit).await?)
     }
 
-    /// Changes what was agreed about a queue, if it is as it was seen: how many jobs may wait in it, and what holds for
-    /// those that say nothing of their own, beside its limit and its pause switch. What runs goes on, and what waits stays.
+    /// Changes the settings of a queue, if they have not changed since they were read: how many jobs may wait, and
+    /// the defaults of jobs that set none. Running and waiting jobs stay.
     ///
-    /// A job that comes into a full queue is refused, and with it the whole batch ([`Refusal::QueueFull`]); jobs of timers
-    /// come in all the same, since a slot has its job. In a transaction of your own, full is what was committed before.
+    /// A job for a full queue is refused together with its whole batch ([`Refusal::QueueFull`]). Jobs of timers are
+    /// accepted nevertheless, because each run gets its job. Within your own transaction, only committed jobs count.
     ///
     /// ```
     /// use tenure::{Error, Keep, QueueEdit, QueueTerms, Refusal, Retention, Tenure};
@@ -78,7 +78,7 @@ impl<'a> Queues<'a> {
     /// [`Refusal::QueueFull`]: crate::Refusal::QueueFull
     ///
     /// # Errors
-    /// A bad name, something beyond its limits, or a fault.
+    /// An invalid name or value, or a fault.
     pub async fn agree(&self, name: &str, edit: QueueEdit) -> Result<QueueEdited, Error> {
         let name = QueueName::new(name)?;
         edit.limit.map_or(Ok(()), |limit| limit.check())?;
@@ -86,10 +86,10 @@ impl<'a> Queues<'a> {
         Ok(self.tenure.store().edit_queue(&name, edit).await?)
     }
 
-    /// Removes a queue in which no job is kept, if it is as it was seen. It is there again as soon as somebody names it.
+    /// Removes an empty queue, if it has not changed since it was read. It is created again when a job names it.
     ///
     /// # Errors
-    /// A bad name, or a fault.
+    /// An invalid name, or a fault.
     pub async fn remove(&self, name: &str, seen: QueueSeen) -> Result<QueueRemoved, Error> {
         Ok(self.tenure.store().remove_queue(&QueueName::new(name)?, seen).await?)
     }

@@ -1,5 +1,6 @@
-//! Small documents beside jobs: records, which are changed only if nobody else has changed them, and journals, to which is
-//! only added. They are written through the store: [`Records::write_records`] does all of a call or nothing.
+//! Small documents beside jobs: records with optimistic concurrency, and append-only journals.
+//!
+//! [`Records::write_records`] writes all changes of a call, or none.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -16,7 +17,7 @@
 //! };
 //! let writes = Writes { records: vec![first], ..Writes::default() };
 //! assert!(matches!(store.write_records(writes.clone()).await?, Written::Done { .. }));
-//! // Whoever repeats it finds what the first one wrote.
+//! // A repeated call finds the record that the first one wrote.
 //! let Written::Refused(unmet) = store.write_records(writes).await? else { panic!("it is there") };
 //! assert_eq!(unmet[0].there.as_ref().map(|there| there.version), Some(1));
 //! # Ok(())

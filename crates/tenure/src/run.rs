@@ -14,23 +14,23 @@ use crate::{Pass, Tenure};
 /// An attempt that begins so soon after its job was enqueued is not past due for that.
 const IN_TIME: Duration = Duration::from_secs(60);
 
-/// Why an attempt shall stop.
+/// The reason for which an attempt must stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopping {
-    /// Somebody cancelled the job.
+    /// The job was cancelled.
     Cancelled {
-        /// Why.
+        /// The reason, for people.
         reason: String,
-        /// When the job is taken from this host if the handler has not stopped.
+        /// Time at which the job is taken from this host if the handler has not stopped.
         deadline: Timestamp,
     },
-    /// The job is not this host's any more, or may not be: what it writes now is refused.
+    /// This host has lost the job, or may have lost it. Its writes are rejected.
     Lost,
-    /// The host stops; the job is given back.
+    /// The host is shutting down; the job will be released.
     HostStops,
-    /// The lease that makes it a singleton is not this host's any more: another attempt may run.
+    /// This host has lost the lease that makes the job a singleton. Another attempt may run.
     SingletonLost,
-    /// The attempt has taken longer than its timeout.
+    /// The attempt has exceeded its timeout.
     TimedOut,
 }
 
@@ -65,52 +65,53 @@ impl<App> Run<App> {
         let _ = self.inner.singleton.set(pass);
     }
 
-    /// The lease that makes it a singleton, if its kind is one.
+    /// Returns the lease of a singleton, if the kind is one.
     #[must_use]
     pub fn singleton(&self) -> Option<&Pass> {
         self.inner.singleton.get()
     }
 
-    /// The application's state.
+    /// Returns the application state.
     #[must_use]
     pub fn app(&self) -> &App {
         &self.inner.app
     }
 
-    /// The handle on the store, to enqueue more jobs.
+    /// Returns the store handle, for instance to enqueue more jobs.
     #[must_use]
     pub fn tenure(&self) -> &Tenure {
         &self.inner.tenure
     }
 
-    /// The job, as it was when it was reserved.
+    /// Returns the job as it was when it was claimed.
     #[must_use]
     pub fn job(&self) -> &JobRecord {
         &self.inner.job
     }
 
-    /// The job's identity: the same in every attempt, so that an outside effect can be done once.
+    /// Returns the job ID. It is the same in every attempt, so it can serve as an idempotency key.
     #[must_use]
     pub fn id(&self) -> JobId {
         self.inner.job.id
     }
 
-    /// The slot for which its timer enqueued it: the nominal instant, when that really was, and whether it is past due.
-    /// `None` for a job that comes from no timer.
+    /// Returns the run of the timer that enqueued this job: its scheduled time, its actual time, and whether it is
+    /// past due. `None` if the job does not come from a timer.
     #[must_use]
     pub fn slot(&self) -> Option<&TimerSlot> {
         self.inner.job.terms.slot.as_ref()
     }
 
-    /// How much later than its slot the job was granted for this attempt: the wait in line, other attempts and the jitter
-    /// included, but not what it waited in a worker that reserves jobs ahead. `None` for a job that comes from no timer. How late the job was enqueued is told by [`TimerSlot::lateness`].
+    /// Returns the delay between the scheduled time and the grant of this attempt. It includes waiting in line,
+    /// earlier attempts and jitter, but not the time in a worker that prefetches jobs. `None` if the job does not
+    /// come from a timer. [`TimerSlot::lateness`] is the delay of the enqueue.
     #[must_use]
     pub fn lateness(&self) -> Option<Duration> {
         self.slot().map(|slot| self.began().since(slot.awaited()))
     }
 
-    /// Whether it comes from a timer and is past due: its slot was missed and brought later, or stands for earlier ones
-    /// that were, or this attempt began more than a minute after the job was enqueued.
+    /// Returns `true` if the job comes from a timer and is past due: its run was missed and caught up, or stands for
+    /// earlier missed runs, or this attempt began more than a minute after the enqueue.
     #[must_use]
     pub fn is_past_due(&self) -> bool {
         self.slot().is_some_and(|slot| slot.past_due || self.began().since(slot.fired) > IN_TIME)
@@ -120,35 +121,33 @@ impl<App> Run<App> {
         self.inner.job.started.unwrap_or(self.inner.job.created)
     }
 
-    /// Which attempt this is: 1, 2, …
+    /// Returns the attempt number: 1, 2, …
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.inner.job.attempt
     }
 
-    /// The number of this ownership, greater than that of every earlier attempt. A resource outside
-    /// the store is safe from late writers if it refuses smaller ones, as a [`FenceGate`](crate::FenceGate)
-    /// does.
+    /// Returns the fencing token, which is greater than that of every earlier attempt. A resource outside the store
+    /// is protected from late writers if it rejects smaller ones, as a [`FenceGate`](crate::FenceGate) does.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.inner.job.fence
     }
 
-    /// Whether the job is still this attempt's, by this host's own deadline. It turns false on time
-    /// even if everything else hangs.
+    /// Returns `true` while this attempt owns the job, by this host's own deadline. It turns false on time even if
+    /// everything else hangs.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.inner.control.is_held()
     }
 
-    /// Verifies in a transaction of one's own on the store's SQLite file that the job is still this attempt's.
-    /// From then until the transaction has ended nobody else can take it: what is written in it is never
-    /// written late.
+    /// Checks, within your own transaction on the store's SQLite file, that this attempt still owns the job. Nobody
+    /// else can take the job before the transaction ends, so its writes are never late.
     ///
-    /// To be called before anything else in a transaction that began with `BEGIN IMMEDIATE`.
+    /// Call it first in a transaction that began with `BEGIN IMMEDIATE`.
     ///
     /// # Errors
-    /// Says why nothing may be written. Roll back, whatever it is.
+    /// Returns why nothing may be written. Roll back on any error.
     pub fn check_in(&self, conn: &Connection) -> Result<(), CheckInError> {
         if !self.is_held() {
             return Err(CheckInError::Lost);
@@ -161,21 +160,21 @@ impl<App> Run<App> {
         &self.inner.control
     }
 
-    /// Why this attempt shall stop; `None` while it may go on.
+    /// Returns why this attempt must stop; `None` while it may continue.
     #[must_use]
     pub fn stopping(&self) -> Option<Stopping> {
         self.inner.control.stopping()
     }
 
-    /// Resolves when this attempt shall stop.
+    /// Resolves when this attempt must stop.
     pub async fn stopped(&self) -> Stopping {
         self.inner.control.stopped().await
     }
 
-    /// Waits so long by the injected clock, or until the attempt shall stop.
+    /// Sleeps by the injected clock, or until the attempt must stop.
     ///
     /// # Errors
-    /// Why it shall stop.
+    /// Returns why the attempt must stop.
     pub async fn sleep(&self, span: Duration) -> Result<(), CutShort> {
         tokio::select! {
             biased;
@@ -184,33 +183,33 @@ impl<App> Run<App> {
         }
     }
 
-    /// Tells how far the attempt has come, from 0 to 1. Kept soon, not at once; the last one counts.
+    /// Reports progress, from 0 to 1. It is stored soon, not at once; the latest report counts.
     ///
     /// # Errors
-    /// Refuses NaN and what lies outside 0 to 1.
+    /// Refuses NaN and values outside 0 to 1.
     pub fn progress(&self, fraction: f64, message: &str) -> Result<(), Invalid> {
         let progress = Progress::new(fraction, message)?;
         self.inner.reports.progress(&self.inner.control, progress);
         Ok(())
     }
 
-    /// Logs a line for whoever looks at this job. Bounded in length and number.
+    /// Appends a line to the job's log. Lines are limited in length and number.
     pub fn log(&self, line: &str) {
         let now = self.inner.tenure.now();
         self.inner.reports.line(&self.inner.control, self.inner.job.delivery, now, line);
     }
 
-    /// Writes now what this attempt has told, and says whether the store has all of it. For whoever logs more in one go than
-    /// is kept waiting: a thousand lines.
+    /// Stores pending progress and log lines now, and returns whether the store has all of them. Call it if you log
+    /// more than the buffer of 1,000 lines in one go.
     pub async fn logged(&self) -> bool {
         self.inner.reports.flush(self.inner.tenure.store()).await;
         self.inner.reports.has_all_of(&self.inner.control)
     }
 
-    /// Says where that lies which this job creates, such as `/stars/7`. It counts if the attempt succeeds.
+    /// Sets the path of the resource that this job creates, such as `/stars/7`. It counts if the attempt succeeds.
     ///
     /// # Errors
-    /// Refuses an empty or overlong path and control characters.
+    /// Refuses an empty or overlong path, and control characters.
     pub fn place(&self, path: &str) -> Result<(), Invalid> {
         Output::new(Vec::new(), Some(path.to_owned()))?;
         self.inner.control.set_place(path);
@@ -230,7 +229,7 @@ impl<App> fmt::Debug for Run<App> {
     }
 }
 
-/// A wait was cut short because the attempt shall stop.
+/// A wait ended early because the attempt must stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", words(.0))]
 pub struct CutShort(pub Stopping);
@@ -239,8 +238,8 @@ fn words(why: &Stopping) -> String {
     match why {
         Stopping::Cancelled { reason, .. } => format!("cancelled: {reason}"),
         Stopping::Lost => "the job was lost to another host".to_owned(),
-        Stopping::HostStops => "the host stops".to_owned(),
+        Stopping::HostStops => "the host is shutting down".to_owned(),
         Stopping::SingletonLost => "the lease of the singleton was lost".to_owned(),
-        Stopping::TimedOut => "the attempt took too long".to_owned(),
+        Stopping::TimedOut => "the attempt timed out".to_owned(),
     }
 }

@@ -10,12 +10,11 @@ use tokio::signal::unix::{SignalKind, signal};
 /// How a program ends that was interrupted.
 const INTERRUPTED: i32 = 130;
 
-/// Resolves with the first SIGINT or SIGTERM. A second one ends the process at once, with status 130,
-/// even if every thread is busy.
+/// Resolves with the first SIGINT or SIGTERM. A second signal ends the process at once, with status 130, even if
+/// every thread is busy.
 ///
 /// # Panics
-/// If the operating system does not let the program listen to signals: a worker that cannot be
-/// stopped must not start.
+/// If the operating system does not let the program listen to signals, because a worker must be stoppable.
 pub async fn shutdown_signal() {
     const MUST: &str = "a worker that cannot be stopped must not start";
     let armed = Arc::new(AtomicBool::new(false));

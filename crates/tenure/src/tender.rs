@@ -71,7 +71,7 @@ async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
         }
         until_pruned = until_pruned.saturating_sub(1);
         if let Err(fault) = stats::write(&*store, &chores.heap, false).await {
-            tracing::debug!(%fault, "how things went is written later");
+            tracing::debug!(%fault, "failed to store statistics; retrying later");
         }
         let Some(pause) = pause_after(&outcome, spread) else { return };
         wait = pause;
@@ -80,7 +80,7 @@ async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
             // Whoever asks something of the store itself hears of what passes.
             Err(fault) if fault.is_passing() || told => {}
             Err(fault) => {
-                tracing::error!(%fault, "jobs are neither pruned nor taken from lost hosts; it is tried on");
+                tracing::error!(%fault, "maintenance failed: finished jobs are not pruned and jobs of dead hosts are not recovered; retrying");
                 told = true;
             }
         }

@@ -33,7 +33,7 @@ const FIRED_KEPT: usize = 256;
 /// How long closing waits for leases to be given back.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
-/// A handle on a store of jobs. Cloning it is cheap; all clones are the same host.
+/// A handle on a store of jobs. Cloning it is cheap; all clones count as one host.
 #[derive(Clone)]
 pub struct Tenure {
     inner: Arc<Inner>,
@@ -62,16 +62,16 @@ impl Tenure {
     /// Opens the store at this URL: `sqlite://path/to/file.db`, `postgres://user:password@host/database` or
     /// `memory:`.
     ///
-    /// While a handle lives, retention and lapsed reservations are looked after in the background.
+    /// While a handle lives, a background task prunes finished jobs and recovers jobs of dead hosts.
     ///
     /// # Errors
-    /// A URL that is not understood, or a store that cannot be used; the message says why.
+    /// An invalid URL, or a store that cannot be used; the message gives the reason.
     pub async fn open(url: &str) -> Result<Self, Error> {
         OpenOptions::new().open(url).await
     }
 
-    /// Uses this store, by its own clock. Nothing runs in the background but what renews leases, once one is
-    /// taken: a test or a program of its own kind calls [`Store`]'s `tend` when it wants.
+    /// Uses this store and its clock. The only background task is the one that renews leases; a test calls `tend` of
+    /// [`Store`] itself.
     #[must_use]
     pub fn on(store: Arc<dyn Store>, chance: Chance) -> Self {
         Self::assemble(store, chance, Arc::default(), None)
@@ -104,7 +104,7 @@ impl Tenure {
         self.nameless.as_deref().cloned().unwrap_or_else(|| Nameless::alone(None))
     }
 
-    /// The same handle for this version of the program; see [`OpenOptions::revision`].
+    /// Returns the same handle for this version of the program; see [`OpenOptions::revision`].
     #[must_use]
     pub fn as_revision(self, revision: u64) -> Self {
         Self { revision, ..self }
@@ -119,7 +119,7 @@ impl Tenure {
         self.claimed.as_ref()
     }
 
-    /// Enqueues a job. Say more about it, then await it:
+    /// Enqueues a job. Set options, then `.await` it:
     ///
     /// ```
     /// # use serde::{Deserialize, Serialize};
@@ -136,25 +136,25 @@ impl Tenure {
         self.enqueue_draft(Draft::of(&job))
     }
 
-    /// Enqueues a job of a kind known by name only.
+    /// Enqueues a job of a kind that is known by name only.
     pub fn enqueue_draft(&self, draft: Draft) -> Enqueue<'_> {
         Enqueue::new(self, draft)
     }
 
-    /// Enqueues a batch, or nothing of it: up to 100,000 jobs in one transaction.
+    /// Enqueues a batch in one transaction, all or nothing: up to 100,000 jobs.
     ///
     /// # Errors
-    /// The first job that breaks a limit or is refused, by its place in the batch; or a fault.
+    /// The first invalid or refused job, by its position in the batch; or a fault.
     pub async fn enqueue_all(&self, drafts: impl IntoIterator<Item = Draft>) -> Result<Vec<Accepted>, Error> {
         let now = self.now();
         self.insist(finish_all(drafts, self.app(), || self.id_at(now))?).await
     }
 
-    /// Enqueues each of these jobs by itself, in their order and in as few transactions as it takes to find out which are
-    /// refused: one that is keeps no other from coming in. Answers for each what became of it.
+    /// Enqueues each job on its own, in order: a refused job does not affect the others. It uses as few transactions
+    /// as possible and returns a result for each job.
     ///
     /// # Errors
-    /// A fault: those in front of it may be stored.
+    /// A fault. Jobs before it may be stored.
     pub async fn enqueue_each(
         &self,
         drafts: impl IntoIterator<Item = Draft>,
@@ -216,43 +216,43 @@ impl Tenure {
         }
     }
 
-    /// Looking at jobs and changing them.
+    /// Returns access to jobs: find, inspect and change them.
     #[must_use]
     pub fn jobs(&self) -> Jobs<'_> {
         Jobs::new(self)
     }
 
-    /// Looking at queues, pausing, resuming and limiting them.
+    /// Returns access to queues: inspect, pause, resume and limit them.
     #[must_use]
     pub fn queues(&self) -> Queues<'_> {
         Queues::new(self)
     }
 
-    /// Taking leases and looking at them.
+    /// Returns access to leases: acquire, inspect and break them.
     #[must_use]
     pub fn leases(&self) -> Leases<'_> {
         Leases::new(self)
     }
 
-    /// Looking at the limits of limit keys, setting and clearing them.
+    /// Returns access to limit keys: inspect, set and clear their limits.
     #[must_use]
     pub fn limits(&self) -> Limits<'_> {
         Limits::new(self)
     }
 
-    /// Setting timers, looking at them and asking something of them.
+    /// Returns access to timers: set, inspect, trigger and pause them.
     #[must_use]
     pub fn timers(&self) -> Timers<'_> {
         Timers::new(self)
     }
 
-    /// Granting jobs to workers outside of this program, and ending those for them.
+    /// Returns access for remote workers: claim and settle jobs on their behalf.
     #[must_use]
     pub fn remote(&self) -> Remote<'_> {
         Remote::new(self)
     }
 
-    /// Names the one reason why a job is not running, by the same predicate as the claim.
+    /// Returns the one reason for which a job is not running, by the same rules as the claim.
     ///
     /// # Errors
     /// [`Error::NotFound`], or a fault.
@@ -268,7 +268,7 @@ impl Tenure {
         Ok(explain(&standing, self.now()))
     }
 
-    /// How many jobs there are, by queue, kind and state. Maintained, never counted.
+    /// Returns the number of jobs by queue, kind and state, from maintained counters.
     ///
     /// # Errors
     /// A fault of the store.
@@ -276,7 +276,7 @@ impl Tenure {
         Ok(self.store().counts().await?)
     }
 
-    /// The hosts that are alive.
+    /// Returns the live hosts.
     ///
     /// # Errors
     /// A fault of the store.
@@ -284,15 +284,15 @@ impl Tenure {
         Ok(self.store().hosts().await?)
     }
 
-    /// What happens to jobs, as far as this program can see it. A listener that falls behind is told
-    /// how much it missed.
+    /// Subscribes to job events, as far as this process sees them. A receiver that falls behind learns how many
+    /// events it missed.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.store().events()
     }
 
-    /// What became of slots, whenever workers of this handle have decided some. A listener that falls behind is told how
-    /// much it missed; the records are [kept](Timers::slots) all the same.
+    /// Subscribes to the runs that workers of this handle decide. A receiver that falls behind learns how many it
+    /// missed; the [history](Timers::slots) has all of them.
     #[must_use]
     pub fn fired(&self) -> broadcast::Receiver<Arc<[SlotRecord]>> {
         self.inner.fired.subscribe()
@@ -307,24 +307,24 @@ impl Tenure {
         }
     }
 
-    /// The store behind this handle.
+    /// Returns the store behind this handle.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
     }
 
-    /// Renews leases on the runtime of whoever takes the first one, instead of a thread apart. Only for a
-    /// runtime whose time is simulated: a task that blocks it loses all leases.
+    /// Renews leases on the caller's runtime instead of a separate thread. Use it only with a runtime whose time is
+    /// simulated, because a task that blocks the runtime loses all leases.
     #[must_use]
     pub fn leases_on_runtime(self) -> Self {
         self.inner.leases.on_runtime();
         self
     }
 
-    /// Ends the store after all that it has accepted is durable.
+    /// Closes the store after everything that it has accepted is durable.
     ///
-    /// Whoever holds a lease is told that it is lost and has two seconds to come to an end; what is let go of
-    /// is given back. What is held for longer lapses by itself.
+    /// Holders of leases are told that their lease is lost and have two seconds to finish. Leases that are dropped by
+    /// then are released; others expire.
     ///
     /// # Errors
     /// A fault of the store.
@@ -337,18 +337,18 @@ impl Tenure {
         if self.inner.tender.is_some()
             && let Err(fault) = stats::write(&*self.inner.store, self.heap(), true).await
         {
-            tracing::debug!(%fault, "how the last minute went is not written");
+            tracing::debug!(%fault, "failed to store the statistics of the last minute");
         }
         Ok(self.inner.store.close().await?)
     }
 
-    /// How things went, minute by minute.
+    /// Returns statistics, minute by minute.
     #[must_use]
     pub fn stats(&self) -> Stats<'_> {
         Stats::new(self)
     }
 
-    /// What went through this program since it started.
+    /// Returns the counters of this process since it started.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.inner.heap.totals()
@@ -367,13 +367,13 @@ impl Tenure {
         &self.inner.chance
     }
 
-    /// What the store's clock shows.
+    /// Returns the current time of the store's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.inner.clock.now()
     }
 
-    /// An id for a job that is yet to be enqueued, so that others of its batch can name it.
+    /// Generates the ID of a job that is not enqueued yet, so that other jobs of the batch can refer to it.
     #[must_use]
     pub fn new_id(&self) -> JobId {
         self.id_at(self.now())

@@ -1,4 +1,4 @@
-//! Running jobs in tests: in memory, on a clock that you move, one turn at a time.
+//! Test support: run jobs in memory, on a clock that you move, one turn at a time.
 //!
 //! ```
 //! use std::time::Duration;
@@ -51,8 +51,8 @@ const LOOKS: u32 = 10_000;
 /// Turns that [`Lab::drain`] takes before it says that the jobs never end.
 const TURNS: usize = 10_000;
 
-/// A store in memory, a clock that you move, and a worker whose turns you take. The same seed gives
-/// the same run.
+/// A test lab: a store in memory, a clock that you move, and a worker whose turns you take. The same seed gives the
+/// same run.
 pub struct Lab<App> {
     tenure: Tenure,
     clock: ManualClock,
@@ -60,34 +60,34 @@ pub struct Lab<App> {
     reports: Arc<Reports>,
 }
 
-/// One attempt that a turn ran.
+/// An attempt that was run by a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
-    /// Of which job.
+    /// Job ID.
     pub id: JobId,
-    /// Of which kind.
+    /// Kind.
     pub kind: Kind,
-    /// Which attempt.
+    /// Attempt number.
     pub attempt: u32,
-    /// Where the job stands after it.
+    /// State of the job after the attempt.
     pub state: StateName,
-    /// What went wrong.
+    /// Error of the attempt.
     pub failure: Option<Failure>,
 }
 
 impl<App: Send + Sync + 'static> Lab<App> {
-    /// A lab for the worker that `build` makes.
+    /// Creates a lab for the worker that `build` returns.
     ///
     /// # Panics
-    /// If the worker's settings cannot work: a test wants to know at once.
+    /// If the worker's settings are invalid.
     pub fn new(build: impl FnOnce(&Tenure) -> Worker<App>) -> Self {
         Self::seeded(0, build)
     }
 
-    /// The same with another seed: other ids and other spreads of waits.
+    /// Creates a lab with another seed, for other IDs and jitter.
     ///
     /// # Panics
-    /// If the worker's settings cannot work: a test wants to know at once.
+    /// If the worker's settings are invalid.
     pub fn seeded(seed: u64, build: impl FnOnce(&Tenure) -> Worker<App>) -> Self {
         let clock = ManualClock::new();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
@@ -103,27 +103,27 @@ impl<App: Send + Sync + 'static> Lab<App> {
         Self { tenure, clock, parts, reports: Arc::default() }
     }
 
-    /// The handle on the store.
+    /// Returns the store handle.
     #[must_use]
     pub fn tenure(&self) -> &Tenure {
         &self.tenure
     }
 
-    /// The clock.
+    /// Returns the clock.
     #[must_use]
     pub fn clock(&self) -> &ManualClock {
         &self.clock
     }
 
-    /// What the clock shows.
+    /// Returns the current time of the clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Lets time pass. No job runs until the next turn. Timers fire when their slots come, as they do where workers
-    /// run: a slot that comes while the job of the one before has not had its turn meets what was agreed for that. A
-    /// timer that fires very often is late at last: after ten thousand looks it finds what is left as missed.
+    /// Advances the clock. No job runs before the next turn. Timers fire at their times, as they do with running
+    /// workers. If a run comes due before the previous job had its turn, the overlap policy applies. A timer that
+    /// fires very often falls behind: after ten thousand steps the rest counts as missed.
     pub fn advance(&self, span: Duration) {
         let end = self.clock.moment().after(span);
         for _ in 0..LOOKS {
@@ -147,11 +147,10 @@ impl<App: Send + Sync + 'static> Lab<App> {
                 return fired.ripe_in;
             }
         }
-        panic!("after {TURNS} steps there are still timers that are ripe");
+        panic!("after {TURNS} steps some schedules are still due");
     }
 
-    /// Runs what is due now, each job once, as many as there are slots. A handler that waits with
-    /// [`Run::sleep`] moves the clock.
+    /// Runs all due jobs once, up to the number of slots. A handler that waits with [`Run::sleep`] moves the clock.
     ///
     /// # Errors
     /// A fault of the store.
@@ -172,16 +171,16 @@ impl<App: Send + Sync + 'static> Lab<App> {
                 return Ok(());
             }
         }
-        panic!("after {TURNS} steps there is still something to tend");
+        panic!("after {TURNS} steps some maintenance is still due");
     }
 
-    /// Takes turns until nothing is due any more. Time does not pass by itself.
+    /// Takes turns until no job is due. The clock does not move by itself.
     ///
     /// # Errors
     /// A fault of the store.
     ///
     /// # Panics
-    /// After ten thousand turns: then jobs make each other due for ever.
+    /// After ten thousand turns, because jobs keep making each other due.
     pub async fn drain(&mut self) -> Result<Vec<Ran>, Error> {
         let mut all = Vec::new();
         for _ in 0..TURNS {
@@ -191,13 +190,13 @@ impl<App: Send + Sync + 'static> Lab<App> {
             }
             all.append(&mut ran);
         }
-        panic!("after {TURNS} turns there are still jobs due");
+        panic!("after {TURNS} turns some jobs are still due");
     }
 
-    /// Asserts that a job of this kind is waiting whose args satisfy `wanted`, and answers its id.
+    /// Asserts that a job of this kind is waiting whose args satisfy `wanted`, and returns its ID.
     ///
     /// # Panics
-    /// If there is none; the message lists what is waiting.
+    /// If there is none; the message lists the waiting jobs.
     pub async fn assert_enqueued<J: Job>(&self, wanted: impl Fn(&J) -> bool) -> JobId {
         let mut seen = Vec::new();
         for job in self.waiting().await {
@@ -209,7 +208,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
             }
             seen.push(format!("{} {text}", job.kind));
         }
-        panic!("no waiting job of kind {} is as wanted; waiting are: [{}]", J::KIND, seen.join(", "));
+        panic!("no waiting job of kind {} matches; waiting jobs: [{}]", J::KIND, seen.join(", "));
     }
 
     async fn waiting(&self) -> Vec<tenure_core::Job> {
@@ -307,7 +306,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
                 break;
             }
         }
-        panic!("a handler waits for something that does not come; in a lab it can wait with Run::sleep");
+        panic!("a handler waits for something that never happens; use Run::sleep to wait in a lab");
     }
 }
 
@@ -316,7 +315,7 @@ fn at_once<T>(mut answer: Answer<'_, T>) -> T {
     let mut context = Context::from_waker(Waker::noop());
     match answer.as_mut().poll(&mut context) {
         Poll::Ready(Ok(answer)) => answer,
-        Poll::Ready(Err(fault)) => panic!("a store in memory has no faults: {fault}"),
+        Poll::Ready(Err(fault)) => panic!("a store in memory cannot fail: {fault}"),
         Poll::Pending => panic!("a store in memory answers at once"),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tenure_core::{Invalid, NewJob, OnConflict, Unique, UniqueKey, Window, limits};
 
-/// What makes a job the only one: its scope, for how long, and what a second one meets.
+/// A uniqueness constraint: its scope, its duration, and the policy for a conflicting job.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,46 +37,46 @@ impl Only {
         on_conflict: OnConflict::Return,
     };
 
-    /// One job of this kind with this key.
+    /// Allows one job of this kind with this key.
     pub fn one(key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..Self::ANY }
     }
 
-    /// One job of this kind, whatever its args.
+    /// Allows one job of this kind, whatever its args.
     pub fn of_kind() -> Self {
         Self::ANY
     }
 
-    /// One job of this kind with these args.
+    /// Allows one job of this kind with the same args.
     pub fn same_args() -> Self {
         Self { args: true, ..Self::ANY }
     }
 
-    /// The kind does not matter: jobs of other kinds conflict as well.
+    /// Extends the constraint to jobs of all kinds.
     pub fn of_any_kind(mut self) -> Self {
         self.kind = false;
         self
     }
 
-    /// The queue matters: jobs in other queues do not conflict.
+    /// Restricts the constraint to jobs in the same queue.
     pub fn in_this_queue(mut self) -> Self {
         self.queue = true;
         self
     }
 
-    /// For so long from the enqueueing, even if the job ends sooner. Without this: until it ends.
+    /// Keeps the constraint for this time after enqueueing, even if the job ends sooner. Default: until the job ends.
     pub fn within(mut self, span: Duration) -> Self {
         self.window = Window::For(span);
         self
     }
 
-    /// A second job is refused with an error, and its whole batch with it.
+    /// Refuses a conflicting job with an error, and its whole batch with it.
     pub fn or_reject(mut self) -> Self {
         self.on_conflict = OnConflict::Reject;
         self
     }
 
-    /// A second job takes the place of a waiting first one; a running one is left to finish.
+    /// Lets a conflicting job replace a waiting first one; a running one finishes.
     pub fn or_replace(mut self) -> Self {
         self.on_conflict = OnConflict::Replace;
         self

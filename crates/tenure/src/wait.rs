@@ -19,17 +19,17 @@ const LOOKS_APART: Duration = Duration::from_millis(50);
 /// A job that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
-    /// How.
+    /// How it ended.
     pub end: End,
-    /// The job as it is now, with its output or failure.
+    /// The job with its output or error.
     pub job: JobRecord,
 }
 
 impl Tenure {
-    /// Waits until a job has ended, and answers how. Bound it with a timeout of your own.
+    /// Waits until a job has ended. Bound it with your own timeout.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is no such job or it is removed meanwhile, or a fault.
+    /// [`Error::NotFound`] if the job does not exist or is deleted during the wait, or a fault.
     pub async fn wait(&self, id: JobId) -> Result<Ended, Error> {
         // Listening starts before the first look: an end in between is not missed.
         let mut events = self.events();
@@ -71,10 +71,10 @@ impl Tenure {
         }
     }
 
-    /// Waits until a job of this kind has succeeded, and answers what its handler returned.
+    /// Waits until a job of this kind has succeeded, and returns the result of its handler.
     ///
     /// # Errors
-    /// [`Error::Unsuccessful`] if it failed or was cancelled; otherwise as [`Tenure::wait`].
+    /// [`Error::Unsuccessful`] if it failed or was cancelled; otherwise like [`Tenure::wait`].
     pub async fn wait_for<J: Job>(&self, id: JobId) -> Result<J::Output, Error> {
         let Ended { end, job } = self.wait(id).await?;
         match end {

@@ -1,6 +1,6 @@
 //! A link in the documentation leads somewhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::files::TextFile;
 
@@ -35,6 +35,56 @@ fn mistake(from: &str, target: &str, paths: &BTreeSet<String>) -> Option<&'stati
     }
     let leaves = from.starts_with(BOOK) && !resolve(from, target)?.starts_with("docs/guide");
     leaves.then_some("leaves the book: link to it by its URL")
+}
+
+/// Every link to a missing heading of a Markdown file, each with a sentence.
+pub fn missing_headings(files: &[TextFile]) -> Vec<String> {
+    let pages: BTreeMap<&str, BTreeSet<String>> = files
+        .iter()
+        .filter(|file| file.path.ends_with(".md"))
+        .map(|file| (file.path.as_str(), slugs(&file.text)))
+        .collect();
+    let mut missing = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".md")) {
+        for (line, target) in links(&file.text) {
+            let (from, path) = match target.strip_prefix(REPOSITORY) {
+                Some(path) => ("", path),
+                None if is_relative(&target) || target.starts_with('#') => {
+                    (file.path.as_str(), target.as_str())
+                }
+                None => continue,
+            };
+            let Some((path, heading)) = path.split_once('#') else { continue };
+            let page = if path.is_empty() { Some(from.to_owned()) } else { resolve(from, path) };
+            let headings = page.and_then(|page| pages.get(page.as_str()));
+            if headings.is_some_and(|headings| !headings.contains(heading)) {
+                missing.push(format!("{}:{line}: the link to `{target}` names no heading there", file.path));
+            }
+        }
+    }
+    missing
+}
+
+/// The anchors that GitHub and mdBook give to the headings of a page.
+fn slugs(text: &str) -> BTreeSet<String> {
+    let mut slugs = BTreeSet::new();
+    let mut in_fence = false;
+    for line in text.lines() {
+        in_fence ^= line.trim_start().starts_with("```");
+        let heading = line.trim_start_matches('#');
+        if in_fence || heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let text = links_of(heading)
+            .iter()
+            .fold(heading.to_owned(), |text, link| text.replace(&format!("]({link})"), ""));
+        let kept = text.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        let slug: String = kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect();
+        let again = (1..).map(|count| format!("{slug}-{count}")).find(|again| !slugs.contains(again));
+        let slug = if slugs.contains(&slug) { again.unwrap_or_default() } else { slug };
+        slugs.insert(slug);
+    }
+    slugs
 }
 
 /// The targets of `[text](target)` and `[label]: target`, outside of code, with their lines.

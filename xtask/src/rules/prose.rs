@@ -107,7 +107,7 @@ fn is_page(path: &str) -> bool {
 
 fn is_product(path: &str) -> bool {
     let in_source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
-    let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
+    let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
     in_source && !is_test && !UNREAD_SOURCES.iter().any(|folder| path.starts_with(folder))
 }
 

@@ -62,7 +62,7 @@ fn a_run_whose_last_host_is_gone_is_not_shown_as_running() {
     let run = stand.json(&["runs", "work"])["items"][0].clone();
     assert_eq!(
         (run["state"].as_str(), run["detail"].as_str()),
-        (Some("lapsed"), Some("its host is gone; it is due again"))
+        (Some("lapsed"), Some("its host is gone; it will run again"))
     );
     assert!(stand.app(&["runs", "work"]).out.contains("lapsed"));
     let _host = stand.host(&["--lease", "3s"]);

@@ -168,7 +168,7 @@ fn programs_say_much(programs: usize, most_mib: u64) {
             assert_eq!(lines, 7_000, "{name}");
         } else {
             assert!(
-                lines == 8_999 && logs.contains("lines (") && logs.contains("left out here"),
+                lines == 8_999 && logs.contains("lines (") && logs.contains("omitted"),
                 "{name}: {lines}"
             );
             assert!(logs.contains("out: 150000"), "{name}");

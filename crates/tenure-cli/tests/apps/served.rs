@@ -51,7 +51,7 @@ fn a_server_tells_of_programs_what_its_store_tells() {
     let settings = &slow["hosts"][0]["settings"];
     assert_eq!((&settings["timeout"], &settings["attempts"]), (&600.into(), &2.into()), "{listed}");
     let nobody = stand.app_of("http://127.0.0.1:9", &["list"]);
-    assert!(nobody.code == 3 && nobody.err.contains("nobody answers"), "{}", nobody.err);
+    assert!(nobody.code == 3 && nobody.err.contains("no server answers"), "{}", nobody.err);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn programs_are_run_stopped_and_started_through_a_server() {
     until("it has ended", SOON, || !crate::apps::stand::lives(&pid));
     until("it is told", SOON, || stand.app_of(&url, &["list"]).out.contains("holiday"));
     let started = stand.app_of(&url, &["start", "steady"]);
-    assert!(started.err.contains("may run again"), "{}", started.err);
+    assert!(started.err.contains("is started"), "{}", started.err);
     assert!(stand.app_of(&url, &["start", "steady"]).err.contains("was not stopped"));
     stand.wait_for_lines("pids", 2, SOON);
     stand.app_of(&url, &["stop", "slow"]);

@@ -204,7 +204,7 @@ async fn more_timers_than_a_call_may_set_are_refused_and_none_is_set(given: Give
     let timers = (0..=limits::SET_TIMERS).map(|n| timer(&format!("t{n}"), "every 1h", Policies::default()));
     let mut timers: Vec<NewTimer> = timers.collect();
     let refused = given.store.set_timers(timers.clone(), None).await.unwrap_err();
-    assert!(refused.to_string().contains("100 are allowed"), "{refused}");
+    assert!(refused.to_string().contains("the maximum is 100"), "{refused}");
     assert_eq!(given.store.timers(TimersAsk::default()).await.unwrap().timers, []);
     timers.pop();
     assert_eq!(given.store.set_timers(timers, None).await.unwrap().len(), limits::SET_TIMERS);

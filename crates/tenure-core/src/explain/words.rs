@@ -13,99 +13,116 @@ const SHOWN_NAMES: usize = 5;
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Finished { end, at } => write!(f, "it has {} at {at}", end_words(*end)),
+            Self::Finished { end, at } => write!(f, "it {} at {at}", end_words(*end)),
             Self::Running { holder, until, cancelling: false } => {
-                write!(f, "it is running on host {holder}, which holds it until {until}")
+                write!(f, "it is running on host {holder}, whose lease ends at {until} unless renewed")
             }
             Self::Running { holder, .. } => {
-                write!(f, "it is running on host {holder}, which has been asked to stop")
+                write!(f, "it is running on host {holder}, which was asked to stop it")
             }
             Self::Ending { holder, end: End::Cancelled } => {
                 write!(
                     f,
-                    "host {holder} was asked to stop it and never said that it did; the next turn ends it"
+                    "host {holder} was asked to stop it and did not respond; the next maintenance turn cancels it"
                 )
             }
             Self::Ending { holder, end: End::Failed | End::Succeeded } => {
-                write!(f, "host {holder} fell silent and its attempts are spent; the next turn ends it")
+                write!(
+                    f,
+                    "host {holder} stopped responding and no attempts are left; the next maintenance turn fails it"
+                )
             }
             Self::QueuePaused { queue } => write!(f, "queue {queue} is paused"),
             Self::DueLater { due, why } => write!(f, "it is due at {due} ({})", why_words(*why)),
             Self::BackingOff { due, attempts, failure } => {
-                write!(f, "attempt {attempts} failed and the next is due at {due}")?;
+                write!(f, "attempt {attempts} failed; the next is due at {due}")?;
                 failure.as_ref().map_or(Ok(()), |failure| write!(f, ": {}", first_line(failure)))
             }
             Self::AfterJobs { jobs } => write!(f, "it waits for {} to end", list(jobs)),
             Self::Spoiled { job } => {
-                write!(f, "job {job}, for which it waited, did not succeed; the next turn cancels it")
+                write!(
+                    f,
+                    "job {job}, which it depends on, did not succeed; the next maintenance turn cancels it"
+                )
             }
             Self::NotItsTurn { key, turn: Some(turn), ahead: 0 | 1 } => {
-                write!(f, "job {turn} of its ordering key {key} comes first")
+                write!(f, "it waits for job {turn} with the same ordering key {key}")
             }
             Self::NotItsTurn { key, turn: Some(turn), ahead } => {
                 let many = counted(*ahead);
-                write!(f, "job {turn} of its ordering key {key} comes first; {many} in all come before it")
+                write!(
+                    f,
+                    "it waits for job {turn} with the same ordering key {key}; {many} jobs in total are ahead of it"
+                )
             }
             Self::NotItsTurn { key, turn: None, ahead: 1 } => {
-                write!(f, "1 job of its ordering key {key} comes before it")
+                write!(f, "1 job with the same ordering key {key} is ahead of it")
             }
             Self::NotItsTurn { key, turn: None, ahead } => {
-                write!(f, "{} jobs of its ordering key {key} come before it", counted(*ahead))
+                write!(f, "{} jobs with the same ordering key {key} are ahead of it", counted(*ahead))
             }
             Self::LimitFull { key, most: 1, running } => {
-                write!(f, "{} lets one run at once, and one does", limit_words(key.as_ref()))?;
+                write!(f, "{} allows one running job, and one is running", limit_words(key.as_ref()))?;
                 f.write_str(&told(running))
             }
             Self::LimitFull { key, most, running } => {
-                write!(f, "{} lets {most} run at once, and they do", limit_words(key.as_ref()))?;
+                write!(
+                    f,
+                    "{} allows {most} running jobs, and {most} are running",
+                    limit_words(key.as_ref())
+                )?;
                 f.write_str(&told(running))
             }
             Self::RateReached { key, next } => {
-                write!(f, "{} lets the next start at {next}", limit_words(key.as_ref()))
+                write!(f, "{} allows the next start at {next}", limit_words(key.as_ref()))
             }
             Self::BehindInLimit { key, ahead: 1 } => {
-                write!(f, "{} has room, but 1 comes before it", limit_words(Some(key)))
+                write!(f, "{} has room, but 1 job is ahead of it", limit_words(Some(key)))
             }
             Self::BehindInLimit { key, ahead } => {
-                write!(f, "{} has room, but {} come before it", limit_words(Some(key)), counted(*ahead))
+                write!(f, "{} has room, but {} jobs are ahead of it", limit_words(Some(key)), counted(*ahead))
             }
             Self::QueueNotServed { queue } => write!(f, "no live worker serves queue {queue}"),
             Self::KindNotServed { kind, served } => {
                 write!(f, "no live worker has a handler for kind {kind}; ")?;
                 if served.is_empty() {
-                    return f.write_str("no kind at all is served in its queue");
+                    return f.write_str("the workers of its queue have no handlers");
                 }
-                write!(f, "the kinds served in its queue are: {}", list(served))
+                write!(f, "the workers of its queue have handlers for {}", list(served))
             }
             Self::SlotsFull { slots: 0, .. } => f.write_str("the workers of its queue have no slots"),
             Self::SlotsFull { slots: 1, elsewhere: 0, running } => {
-                write!(f, "the one slot of its queue is taken by {}", list(running))
+                write!(f, "the only slot of its queue is busy with {}", list(running))
             }
             Self::SlotsFull { slots, elsewhere: 0, running } => {
-                write!(f, "all {slots} slots of its queue are taken by {}", list(running))
+                write!(f, "all {slots} slots of its queue are busy with {}", list(running))
             }
             Self::SlotsFull { slots: 1, running, .. } => {
-                write!(f, "the one slot of its worker is taken by a job of another queue: {}", list(running))
+                write!(
+                    f,
+                    "the only slot of its worker is busy with a job of another queue: {}",
+                    list(running)
+                )
             }
             Self::SlotsFull { slots, elsewhere, running } if elsewhere == slots => {
                 write!(
                     f,
-                    "all {slots} slots of its workers are taken by jobs of other queues: {}",
+                    "all {slots} slots of its workers are busy with jobs of other queues: {}",
                     list(running)
                 )
             }
             Self::SlotsFull { slots, elsewhere, running } => {
                 write!(
                     f,
-                    "all {slots} slots of its workers are taken, {elsewhere} by jobs of other queues: {}",
+                    "all {slots} slots of its workers are busy, {elsewhere} of them with jobs of other queues: {}",
                     list(running)
                 )
             }
             Self::Next { ahead: 0 } => f.write_str("it is next in line"),
-            Self::Next { ahead: 1 } => f.write_str("it waits in line behind 1 job"),
+            Self::Next { ahead: 1 } => f.write_str("1 job is ahead of it in line"),
             Self::Next { ahead } => {
                 let or_more = if is_page(*ahead) { " or more" } else { "" };
-                write!(f, "it waits in line behind {ahead} jobs{or_more}")
+                write!(f, "{ahead}{or_more} jobs are ahead of it in line")
             }
         }
     }
@@ -150,17 +167,17 @@ fn end_words(end: End) -> &'static str {
     match end {
         End::Succeeded => "succeeded",
         End::Failed => "failed",
-        End::Cancelled => "been cancelled",
+        End::Cancelled => "was cancelled",
     }
 }
 
 fn why_words(why: Why) -> &'static str {
     match why {
-        Why::Enqueued => "enqueued for later",
-        Why::Retry => "waiting to be tried again",
+        Why::Enqueued => "enqueued with a delay",
+        Why::Retry => "waiting for a retry",
         Why::Snoozed => "snoozed by its handler",
-        Why::Released => "given back by its holder",
-        Why::Lost => "its holder fell silent",
-        Why::Asked => "asked to be done again",
+        Why::Released => "released by its worker",
+        Why::Lost => "its worker stopped responding",
+        Why::Asked => "retried by request",
     }
 }

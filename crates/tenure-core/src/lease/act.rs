@@ -141,49 +141,49 @@ pub enum LeaseOutcome {
     Refused(LeaseRefusal),
 }
 
-/// Why a wish about a lease was not granted. Each is another thing to do next.
+/// The reason for which a lease request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaseRefusal {
-    /// Somebody else has it.
+    /// Another owner holds the lease.
     Held {
-        /// Who.
+        /// The holder.
         by: Holder,
-        /// Under which fence.
+        /// Its fencing token.
         fence: Fence,
-        /// Since when.
+        /// Time of its acquisition.
         since: Timestamp,
-        /// Until when, unless renewed; without end if `None`.
+        /// Expiry time, unless renewed; `None` for a lease without expiry.
         until: Option<Timestamp>,
-        /// How many others wait for it.
+        /// Number of other waiters.
         waiting: u32,
     },
-    /// It is being broken: it can be neither taken, renewed nor changed.
+    /// The lease is being broken, so it cannot be acquired, renewed or changed.
     Breaking {
-        /// When it will be free.
+        /// Time at which it will be free.
         until: Timestamp,
     },
-    /// It is free, and left to those who came before for a moment.
+    /// The lease is free, but reserved for earlier waiters for a moment.
     Awaited {
-        /// How many those are.
+        /// Number of earlier waiters.
         ahead: u32,
-        /// When to try again.
+        /// Time of the next try.
         again: Timestamp,
     },
-    /// It is held under this fence by another id, or this fence was never granted.
+    /// The lease is held under this fence by another ID, or this fence was never granted.
     WrongId,
-    /// It was this one's, and it was granted again since.
+    /// The lease was held by this acquisition and has been granted again since.
     Lost {
-        /// The number of the last ownership.
+        /// The latest fencing token.
         fence: Fence,
     },
-    /// Its time is over, though nobody has taken it.
+    /// The lease has expired, although nobody else has acquired it.
     Lapsed {
-        /// When.
+        /// Expiry time.
         at: Timestamp,
     },
-    /// Somebody broke it.
+    /// The lease was broken.
     Broken,
-    /// Nobody holds it under any id.
+    /// The lease is not held.
     NotHeld,
 }
 
@@ -191,21 +191,21 @@ impl fmt::Display for LeaseRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Held { by, since, until, .. } => {
-                write!(f, "it is held by {by} since {since}")?;
+                write!(f, "held by {by} since {since}")?;
                 match until {
                     Some(until) => write!(f, ", until {until} unless renewed"),
-                    None => f.write_str(", without end"),
+                    None => f.write_str(", without expiry"),
                 }
             }
-            Self::Breaking { until } => write!(f, "it is being broken and free at {until}"),
+            Self::Breaking { until } => write!(f, "being broken; free at {until}"),
             Self::Awaited { ahead, again } => {
-                write!(f, "it is free, but {ahead} came before; try again at {again}")
+                write!(f, "free, but reserved for {ahead} earlier waiters; retry at {again}")
             }
-            Self::WrongId => f.write_str("it is not held under this id"),
-            Self::Lost { fence } => write!(f, "it was lost: its last ownership has fence {fence}"),
-            Self::Lapsed { at } => write!(f, "it lapsed at {at}"),
-            Self::Broken => f.write_str("somebody broke it"),
-            Self::NotHeld => f.write_str("nobody holds it"),
+            Self::WrongId => f.write_str("not held under this ID"),
+            Self::Lost { fence } => write!(f, "lost; it was granted again under fencing token {fence}"),
+            Self::Lapsed { at } => write!(f, "lapsed at {at}"),
+            Self::Broken => f.write_str("it was broken"),
+            Self::NotHeld => f.write_str("not held"),
         }
     }
 }

@@ -16,13 +16,13 @@ pub enum Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// It is held, and no ownership was named.
-    #[error("it is held by somebody, and no ownership was named")]
+    #[error("the lease is held, and the request names no lease")]
     Missing,
     /// It is held by somebody else.
-    #[error("it is held by somebody else")]
+    #[error("the lease is held by another owner")]
     Mismatch,
     /// The ownership that was named is over.
-    #[error("it is not held any more by whoever names it")]
+    #[error("the lease named in the request is no longer held")]
     Lost,
 }
 
@@ -39,7 +39,7 @@ pub fn may_use(
     claim: Option<(LeaseId, Fence)>,
     now: Timestamp,
 ) -> Result<(), Unfit> {
-    let by_fence = |fence| lease.fence == fence || cfg!(feature = "mutant-guard-ignores-fence");
+    let by_fence = |fence| lease.fence == fence || cfg!(mutant = "guard-ignores-fence");
     let is_mine = |(id, fence)| lease.held.as_ref().is_some_and(|held| held.id == id) && by_fence(fence);
     match (lease.state(now).is_locked(), claim) {
         (true, Some(claim)) if is_mine(claim) => Ok(()),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fence, Holder, LeaseName, Timestamp};
 
-/// Something that happened to a lease.
+/// An event in the history of a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerNote {
     /// When it happened. A lapse is noticed later than it happens.
@@ -27,7 +27,7 @@ pub struct LedgerNote {
     pub note: String,
 }
 
-/// A note with its place in the ledger of its store.
+/// A history event with its number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
     /// Its number: later notes have greater ones.
@@ -37,27 +37,27 @@ pub struct LedgerEntry {
     pub note: LedgerNote,
 }
 
-/// What happened to a lease.
+/// The type of an event in the history of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// Somebody took it that was free.
+    /// A free lease was acquired.
     Acquired,
-    /// Somebody took it whose last holder had lapsed or been broken.
+    /// A lapsed or broken lease was acquired.
     TookOver,
-    /// Its holder renewed it after it had lapsed, and nobody had taken it.
+    /// The holder renewed the lease after it had lapsed and before anybody else acquired it.
     RenewedLate,
-    /// Its holder changed its id.
+    /// The holder changed the ID.
     Changed,
-    /// Somebody wanted it and could not have it; told once for each ownership and host.
+    /// A request was refused; recorded once per ownership and host.
     Refused,
-    /// Somebody asked to break it.
+    /// A break was requested.
     Broke,
-    /// Its time was over: its holder lost it.
+    /// The lease expired.
     Lapsed,
-    /// Its holder gave it back.
+    /// The holder released the lease.
     Released,
-    /// Its name was removed.
+    /// The name was removed.
     Forgotten,
 }
 
@@ -104,18 +104,18 @@ impl What {
     }
 }
 
-/// One ownership from its beginning to its end, as the ledger tells it.
+/// One ownership of a lease from beginning to end, as recorded in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holding {
     /// The lease.
     pub name: LeaseName,
-    /// The number of the ownership.
+    /// The fencing token.
     pub fence: Fence,
-    /// Who had it.
+    /// The holder.
     pub by: Holder,
-    /// Since when.
+    /// Time of acquisition.
     pub from: Timestamp,
-    /// Until when; `None` if no end is on record.
+    /// Time of the end; `None` if no end is recorded.
     pub to: Option<Timestamp>,
     /// How it ended.
     pub end: Option<What>,

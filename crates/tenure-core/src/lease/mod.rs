@@ -39,20 +39,20 @@ pub use ttl::Ttl;
 
 use crate::{Fence, HostId, Invalid, Timestamp, invalid, limits};
 
-/// Identifies one acquisition: drawn by whoever acquires, so that repeating a request whose reply was
-/// lost is harmless. It may be proposed; it is compared as a number, whatever its letters.
+/// Identifies one acquisition of a lease. The caller generates it, so that a request whose answer was lost can be
+/// repeated safely. It is compared as a number, ignoring case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LeaseId(Uuid);
 
-/// Who holds a lease, for people and programs to see.
+/// The holder of a lease, as shown to people and programs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Holder {
-    /// The host, if it is one.
+    /// The host, if the holder uses the store directly.
     pub host: Option<HostId>,
-    /// In words, such as `web-3 (pid 4711)`.
+    /// Its name, such as `web-3 (pid 4711)`.
     pub who: String,
-    /// Notes that Tenure does not read.
+    /// User-defined metadata.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub meta: BTreeMap<String, String>,
 }
@@ -109,24 +109,24 @@ pub enum Phase {
     },
 }
 
-/// Where a lease stands at some instant.
+/// The state of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseState {
-    /// Nobody has it, and nobody had it before who might go on.
+    /// Free, and no earlier holder can continue.
     Free,
-    /// It is held.
+    /// Held.
     Held,
-    /// It is held for a little longer.
+    /// Held until a break takes effect.
     Breaking,
-    /// It was broken; nobody has taken it since.
+    /// Broken, and not acquired since.
     Broken,
-    /// Its time is over; nobody has taken it since, and its last holder may go on if nobody does.
+    /// Expired, and not acquired since. Its last holder can renew it late.
     Lapsed,
 }
 
 impl LeaseState {
-    /// Whether nobody else can take it.
+    /// Returns `true` if nobody else can acquire it.
     #[must_use]
     pub fn is_locked(self) -> bool {
         match self {
@@ -135,7 +135,7 @@ impl LeaseState {
         }
     }
 
-    /// The name as text.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -166,9 +166,7 @@ impl Lease {
     pub fn state(&self, now: Timestamp) -> LeaseState {
         match self.held.as_ref().map(|held| held.phase) {
             None => LeaseState::Free,
-            Some(Phase::Held { until: Some(until) })
-                if cfg!(feature = "mutant-lease-ends-late") && until == now =>
-            {
+            Some(Phase::Held { until: Some(until) }) if cfg!(mutant = "lease-ends-late") && until == now => {
                 LeaseState::Held
             }
             Some(Phase::Held { until: Some(until) }) if until <= now => LeaseState::Lapsed,
@@ -228,7 +226,7 @@ impl Holder {
         invalid::at_most_bytes("holder", self.who.len(), limits::HOLDER_BYTES)?;
         if let Some(odd) = self.who.chars().find(|c| c.is_control()) {
             let allowed = "text without control characters";
-            return Err(Invalid::new("holder", format_args!("text with the character {odd:?}"), allowed));
+            return Err(Invalid::new("holder", format_args!("invalid character {odd:?}"), allowed));
         }
         crate::terms::check_meta(&self.meta)
     }
@@ -237,7 +235,7 @@ impl Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.who.as_str(), self.host) {
-            ("", None) => f.write_str("somebody unnamed"),
+            ("", None) => f.write_str("an unnamed holder"),
             ("", Some(host)) => write!(f, "host {host}"),
             (who, _) => f.write_str(who),
         }

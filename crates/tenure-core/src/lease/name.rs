@@ -52,19 +52,18 @@ impl LeaseName {
 }
 
 fn check(field: &str, text: &str, most: usize) -> Result<(), Invalid> {
-    let allowed =
-        || format!("1 to {most} bytes without control characters, no part between slashes being . or ..");
+    let allowed = || format!("1 to {most} bytes without control characters, and no path segment . or ..");
     if text.is_empty() {
-        return Err(Invalid::new(field, "empty text", allowed()));
+        return Err(Invalid::new(field, "empty", allowed()));
     }
     if text.len() > most {
-        return Err(Invalid::new(field, format_args!("text of {} bytes", text.len()), allowed()));
+        return Err(Invalid::new(field, format_args!("{} bytes", text.len()), allowed()));
     }
     if let Some(odd) = text.chars().find(|c| c.is_control()) {
-        return Err(Invalid::new(field, format_args!("text with the character {odd:?}"), allowed()));
+        return Err(Invalid::new(field, format_args!("invalid character {odd:?}"), allowed()));
     }
     if let Some(step) = text.split('/').find(|part| matches!(*part, "." | "..")) {
-        return Err(Invalid::new(field, format_args!("text with the part {step:?}"), allowed()));
+        return Err(Invalid::new(field, format_args!("path segment {step:?}"), allowed()));
     }
     Ok(())
 }

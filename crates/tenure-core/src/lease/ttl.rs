@@ -9,7 +9,7 @@ use crate::{Invalid, Timestamp, limits, seconds};
 /// The whole seconds that the oldest ancestor allowed.
 const COMPATIBLE: std::ops::RangeInclusive<u64> = 15..=60;
 
-/// For how long an ownership lasts unless it is renewed.
+/// The duration of a lease unless it is renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", try_from = "Given")]
 pub enum Ttl {
@@ -56,7 +56,7 @@ impl Ttl {
         let span = seconds("ttl", value).ok().filter(|_| value.fract() == 0.0);
         span.filter(|span| COMPATIBLE.contains(&span.as_secs())).map(Self::For).ok_or_else(|| {
             let found = format_args!("{value:?} seconds");
-            Invalid::new("ttl", found, "15 to 60 whole seconds, or -1 for a lease without end")
+            Invalid::new("ttl", found, "15 to 60 whole seconds, or -1 for a lease without expiry")
         })
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use super::BadSchedule;
 use crate::{Timestamp, limits};
 
-/// One instant or a few, each of them once.
+/// One or a few single times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct At {
     instants: Vec<Timestamp>,
@@ -19,7 +19,7 @@ impl At {
     pub fn new(instants: impl IntoIterator<Item = Timestamp>) -> Result<Self, BadSchedule> {
         let mut instants: Vec<_> = instants.into_iter().take(limits::SCHEDULE_TIMES + 1).collect();
         if instants.is_empty() || instants.len() > limits::SCHEDULE_TIMES {
-            let wrong = if instants.is_empty() { "no instant" } else { "too many instants" };
+            let wrong = if instants.is_empty() { "no time given" } else { "too many times" };
             return Err(BadSchedule::new("at", wrong)
                 .instead(format_args!("1 to {} of them", limits::SCHEDULE_TIMES)));
         }
@@ -35,9 +35,9 @@ impl At {
         for part in text.split(',') {
             let lead = part.len() - part.trim_start().len();
             let at = part.trim().parse().map_err(|bad: crate::Invalid| {
-                BadSchedule::new("at", format_args!("{} is no instant", bad.found))
+                BadSchedule::new("at", format_args!("{} is not a time", bad.found))
                     .at(offset + lead)
-                    .instead("write it with its offset, such as 2026-03-29T02:30:00Z")
+                    .instead("write it with an offset, such as 2026-03-29T02:30:00Z")
             })?;
             instants.push(at);
             offset += part.len() + 1;

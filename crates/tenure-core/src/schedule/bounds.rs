@@ -3,19 +3,19 @@
 use super::BadSchedule;
 use crate::Timestamp;
 
-/// The bounds of a schedule. All are inclusive.
+/// The bounds of a schedule, all inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bounds {
-    /// No slot lies before it.
+    /// No run before this time.
     pub starts_at: Option<Timestamp>,
-    /// No slot lies after it.
+    /// No run after this time.
     pub ends_at: Option<Timestamp>,
-    /// So often in all. Whoever counts the runs asks [`Bounds::are_spent`].
+    /// Maximum number of runs. The caller counts the runs and asks [`Bounds::are_spent`].
     pub most_runs: Option<u64>,
 }
 
 impl Bounds {
-    /// Have all the runs been that may be?
+    /// Returns `true` if the maximum number of runs is reached.
     #[must_use]
     pub fn are_spent(&self, runs: u64) -> bool {
         self.most_runs.is_some_and(|most| runs >= most)
@@ -29,7 +29,7 @@ impl Bounds {
             return Err(BadSchedule::new("ends_at", wrong).instead(format_args!("{start} or later")));
         }
         if self.most_runs == Some(0) {
-            return Err(BadSchedule::new("most_runs", "0 runs are none").instead("write 1 or more"));
+            return Err(BadSchedule::new("most_runs", "0 runs").instead("1 or more"));
         }
         Ok(())
     }

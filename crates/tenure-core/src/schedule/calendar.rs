@@ -10,8 +10,7 @@ use super::times::weekday;
 use super::wall::{Date, Wall, days_in_month, digits};
 use crate::limits;
 
-/// Days that a schedule leaves out: dates, dates of every year, and weekdays. A slot that falls on such a day by its
-/// local time is not a slot.
+/// Days that a schedule skips: dates, days of every year, and weekdays, by local time.
 ///
 /// ```
 /// use tenure_core::schedule::{Calendar, Schedule};
@@ -33,10 +32,10 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// These days: `2026-12-25` once, `12-25` every year, `sat` every week.
+    /// Creates a list of skipped days: `2026-12-25` once, `12-25` every year, `sat` every week.
     ///
     /// # Errors
-    /// Refuses what is no such day, and more than [`limits::CALENDAR_DAYS`].
+    /// Refuses invalid days, and more than [`limits::CALENDAR_DAYS`].
     pub fn of<T: AsRef<str>>(days: impl IntoIterator<Item = T>) -> Result<Self, BadSchedule> {
         let mut calendar = Self::default();
         for (number, day) in days.into_iter().enumerate() {
@@ -58,13 +57,13 @@ impl Calendar {
         } else if let Ok(day) = weekday(text) {
             self.weekdays |= 1 << day;
         } else {
-            let wrong = format_args!("{:?} is no day", crate::invalid::cut(text, 32));
+            let wrong = format_args!("{:?} is not a day", crate::invalid::cut(text, 32));
             return Err(BadSchedule::new("except", wrong).instead("write 2026-12-25, 12-25 or sat"));
         }
         Ok(())
     }
 
-    /// Has it no day at all?
+    /// Returns `true` if it has no days.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.dates.is_empty() && self.yearly.is_empty() && self.weekdays == 0

@@ -4,17 +4,17 @@ use std::fmt;
 
 use crate::Invalid;
 
-/// A schedule was refused. It names the field, the column, what was found, and what to write instead if that is
-/// plain to see.
+/// The error of an invalid schedule: the field, the column, what was found, and what to write instead if that is
+/// clear.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadSchedule {
-    /// The field as its user knows it, such as `hour` or `interval`.
+    /// The field as users know it, such as `hour` or `interval`.
     pub field: String,
-    /// Where in the text it begins, counted in bytes from 1. None if there is no such place.
+    /// Column in the text, counted in bytes from 1; `None` if there is no such place.
     pub column: Option<usize>,
-    /// What is wrong there, as words.
+    /// What is wrong.
     pub wrong: String,
-    /// What could be written instead.
+    /// What to write instead.
     pub instead: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for BadSchedule {
         }
         write!(f, ": {}", self.wrong)?;
         match &self.instead {
-            Some(instead) => write!(f, "; {instead}"),
+            Some(instead) => write!(f, "; {}", crate::invalid::remedy(instead)),
             None => Ok(()),
         }
     }
@@ -62,7 +62,7 @@ impl std::error::Error for BadSchedule {}
 impl From<BadSchedule> for Invalid {
     fn from(bad: BadSchedule) -> Self {
         let place = bad.column.map(|column| format!(" at column {column}")).unwrap_or_default();
-        let allowed = bad.instead.unwrap_or_else(|| "what it can be is in the guide to schedules".to_owned());
+        let allowed = bad.instead.unwrap_or_else(|| "see the schedules page of the guide".to_owned());
         let field = if bad.field == "schedule" { bad.field } else { format!("schedule.{}", bad.field) };
         Self::new(field, format_args!("{}{place}", bad.wrong), allowed)
     }

@@ -7,16 +7,16 @@ use super::BadSchedule;
 use super::length::{Length, check_interval};
 use crate::Timestamp;
 
-/// A steady interval. Its slots lie on a grid from a fixed instant on, so that a late run shifts none of them.
+/// A fixed interval. Its runs lie on a grid from a fixed time on, so that a late run does not shift later ones.
 ///
-/// Without an instant of its own the grid contains the beginning of 1970: every five minutes means :00, :05, :10.
+/// The default grid contains the beginning of 1970: every five minutes means :00, :05, :10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Every {
     span: Duration,
     from: Option<Timestamp>,
 }
 
-/// A wait, counted from the end of each run. It has no grid: runs that take long move all later ones.
+/// A delay after the end of each run. It has no grid, so a long run moves all later ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delay {
     span: Duration,

@@ -6,10 +6,10 @@ use super::BadSchedule;
 use super::length::Length;
 use crate::{Timestamp, limits};
 
-/// How far the slots of different timers are spread, so that not all of them are due at the full hour.
+/// A jitter that spreads the runs of different timers, so that not all of them run on the hour.
 ///
-/// The spread of a slot depends on the timer's name and the slot alone: each host, and each version of the program,
-/// gets the same. The slot itself stays what it is; only when it is due moves.
+/// The jitter of a run depends only on the timer's name and the scheduled time, so every host and version gets the
+/// same. The scheduled time does not change; only the enqueue is delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jitter(Duration);
 

@@ -137,19 +137,19 @@ impl Form {
         }
         if self.dialect.is_some() || self.from.is_some() {
             let field = if self.dialect.is_some() { "dialect" } else { "from" };
-            return Err(BadSchedule::new(field, "this rule has none"));
+            return Err(BadSchedule::new(field, "this kind of rule has none"));
         }
         let number = rules.len();
         match rules.pop() {
             Some(rule) if number == 1 => Ok(rule),
-            _ => Err(BadSchedule::new("schedule", format_args!("there are {number} rules"))
-                .instead("write exactly one of cron, every, delay, at, daily, weekly, rrule")),
+            _ => Err(BadSchedule::new("schedule", format_args!("{number} rules"))
+                .instead("exactly one of cron, every, delay, at, daily, weekly, rrule")),
         }
     }
 
     fn schedule(mut self) -> Result<Schedule, BadSchedule> {
         if self.version != VERSION {
-            let wrong = format_args!("{} is not known to this version of the program", self.version);
+            let wrong = format_args!("{} is not supported by this version", self.version);
             return Err(BadSchedule::new("version", wrong).instead(format_args!("write {VERSION}")));
         }
         let rule = self.rule()?;

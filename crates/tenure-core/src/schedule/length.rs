@@ -29,7 +29,7 @@ impl Length {
         let length = length.map_err(|bad| bad.at(lead))?;
         if length > limits::LONGEST {
             let wrong = BadSchedule::new(field, format_args!("`{}` is too long", shown(text))).at(lead);
-            return Err(wrong.instead("a hundred years is the longest"));
+            return Err(wrong.instead("at most 100 years"));
         }
         Ok(Self(length))
     }
@@ -47,11 +47,11 @@ impl Length {
 pub(crate) fn check_interval(field: &str, length: Duration) -> Result<(), BadSchedule> {
     if length < limits::SHORTEST_INTERVAL {
         let wrong = format_args!("an interval of {} is too short", Length(length));
-        return Err(BadSchedule::new(field, wrong).instead("one second is the shortest"));
+        return Err(BadSchedule::new(field, wrong).instead("at least 1 second"));
     }
     if length > limits::LONGEST || !length.as_micros().is_multiple_of(1000) {
-        let wrong = BadSchedule::new(field, "an interval is a whole number of milliseconds");
-        return Err(wrong.instead("a hundred years is the longest"));
+        let wrong = BadSchedule::new(field, "a fraction of a millisecond");
+        return Err(wrong.instead("a whole number of milliseconds, at most 100 years"));
     }
     Ok(())
 }
@@ -59,15 +59,15 @@ pub(crate) fn check_interval(field: &str, length: Duration) -> Result<(), BadSch
 fn units(field: &str, text: &str) -> Result<Duration, BadSchedule> {
     if text.starts_with('-') {
         let wrong = BadSchedule::new(field, format_args!("`{}` is negative", shown(text)));
-        return Err(wrong.instead("one second is the shortest"));
+        return Err(wrong.instead("at least 1 second"));
     }
     let refuse = || {
-        let wrong = BadSchedule::new(field, format_args!("{:?} is no length of time", shown(text)));
+        let wrong = BadSchedule::new(field, format_args!("{:?} is not a duration", shown(text)));
         let plain = digits(text).is_some();
         wrong.instead(if plain {
             format!("write `{text}s`, `{text}m` or `{text}d`")
         } else {
-            "write `10m` or `1h30m`".into()
+            "write a duration such as `10m` or `1h30m`".into()
         })
     };
     let mut rest = text;
@@ -94,40 +94,40 @@ fn units(field: &str, text: &str) -> Result<Duration, BadSchedule> {
 }
 
 fn no_unit(field: &str, unit: &str) -> BadSchedule {
-    let units = "they are w, d, h, m, s and ms, and a year is 365d";
-    BadSchedule::new(field, format_args!("there is no unit `{}`", shown(unit))).instead(units)
+    let units = "use w, d, h, m, s or ms; write a year as 365d";
+    BadSchedule::new(field, format_args!("unknown unit `{}`", shown(unit))).instead(units)
 }
 
 /// `hh:mm:ss` below a day, or `d.hh:mm:ss`, each with or without a fraction of a second.
 fn time_span(field: &str, text: &str) -> Result<Duration, BadSchedule> {
     let refuse = |wrong: &str| BadSchedule::new(field, format_args!("`{}` {wrong}", shown(text)));
     if text.starts_with('-') {
-        return Err(refuse("is negative").instead("one second is the shortest"));
+        return Err(refuse("is negative").instead("at least 1 second"));
     }
     let parts: Vec<&str> = text.split(':').collect();
     let [hours, minutes, seconds] = parts.as_slice() else {
         let wrong = refuse("could mean hours and minutes, or a time of day");
         return Err(match parts.as_slice() {
             [_, _] => wrong.instead(format_args!(
-                "write `{text}:00` for a length of time, `daily {text}` for a time of day"
+                "write `{text}:00` for a duration, or `daily {text}` for a time of day"
             )),
-            _ => refuse("is no length of time")
+            _ => refuse("is not a duration")
                 .instead("write hours, minutes and seconds as 01:30:00, or days as 1.00:00:00"),
         });
     };
     let (days, hours) = hours.split_once('.').map_or((None, *hours), |(days, hours)| (Some(days), hours));
     let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
-    let number = |text: &str| digits(text).ok_or_else(|| refuse("is no length of time"));
+    let number = |text: &str| digits(text).ok_or_else(|| refuse("is not a duration"));
     let (hour, minute, second) = (number(hours)?, number(minutes)?, number(seconds)?);
     if days.is_none() && hour > 23 {
         let advice = format!("write `{}.{:02}:{minutes}:{seconds}` for {hour} hours", hour / 24, hour % 24);
         let wrong = refuse(&format!("means {hour} days to .NET, not {hour} hours"));
         return Err(
-            wrong.instead(format_args!("{advice}, `{hour}.00:{minutes}:{seconds}` for that many days"))
+            wrong.instead(format_args!("{advice}, or `{hour}.00:{minutes}:{seconds}` for {hour} days"))
         );
     }
     if hour > 23 || minute > 59 || second > 59 {
-        return Err(refuse("has a part that is too large").instead("24 hours are a day: 1.00:00:00"));
+        return Err(refuse("has a part that is too large").instead("write 24 hours as a day: 1.00:00:00"));
     }
     let days = days.map_or(Ok(0), number)?;
     let fraction = format!("{fraction:0<7}");
@@ -198,8 +198,7 @@ mod tests {
         let refused = |text: &str| Length::interval("interval", text).unwrap_err().to_string();
         assert_eq!(
             refused("24:00:00"),
-            "interval at column 1: `24:00:00` means 24 days to .NET, not 24 hours; \
-             write `1.00:00:00` for 24 hours, `24.00:00:00` for that many days"
+            "interval at column 1: `24:00:00` means 24 days to .NET, not 24 hours; write `1.00:00:00` for 24 hours, or `24.00:00:00` for 24 days"
         );
         assert!(refused("25:30:00").contains("`1.01:30:00` for 25 hours"));
         assert!(refused("09:30").contains("daily 09:30"));

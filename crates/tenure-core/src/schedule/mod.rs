@@ -1,6 +1,6 @@
-//! Schedules: when something shall happen, as a function of a rule, a zone and an instant.
+//! Schedules: the next run as a pure function of a rule, a time zone and a time.
 //!
-//! Nothing here reads a clock. Whoever asks says after which instant, and each host gets the same answer.
+//! Nothing here reads a clock. The caller passes the time, and every host gets the same answer.
 //!
 //! ```
 //! use tenure_core::Timestamp;
@@ -19,18 +19,17 @@
 //!
 //! # Clock changes
 //!
-//! A rule that speaks of local times ([`Cron`], [`Times`], [`Rrule`]) meets days on which clocks change:
+//! Rules in local time ([`Cron`], [`Times`], [`Rrule`]) handle clock changes (DST) as follows:
 //!
-//! * What the clocks jump over is shifted forward by as much as they jump. Nothing is lost: `0 15,45 2 * * *` fires
-//!   at 03:15 and 03:45. What meets another slot by that is one with it: `0 30 2,3 * * *` fires at 03:30 once.
-//! * What the clocks show twice depends on what was written. If any field for second, minute or hour has a `*`, a
-//!   range or a step, the rule names an *interval*, and fires both times. If all of them are single values and lists,
-//!   it names *points* of the day, and fires the first time only. A recurrence rule names an interval if its
-//!   frequency is shorter than a day.
+//! * A run in the skipped hour moves forward by the size of the jump. No run is lost: `0 15,45 2 * * *` runs at 03:15
+//!   and 03:45. Two runs that meet become one: `0 30 2,3 * * *` runs at 03:30 once.
+//! * A run in the repeated hour depends on the rule. If the field for second, minute or hour has a `*`, a range or a
+//!   step, the rule is an *interval* and runs both times. If all of them are single values and lists, the rule names
+//!   *points* of the day and runs the first time only. A recurrence rule is an interval if its frequency is shorter
+//!   than a day.
 //!
-//! The timers of WebJobs decide the latter by the expression as they print it, where `0 0 1,2 * * *` has become
-//! `0 0 1-2 * * *` and fires twice at 1 o'clock. Here it is what was written, and fires once. They also lose what
-//! does not fit into the skipped hour, such as the 02:45 above.
+//! WebJobs timers decide the second case by the printed expression, in which `0 0 1,2 * * *` has become
+//! `0 0 1-2 * * *` and runs twice at 1 o'clock. They also lose runs in the skipped hour, such as 02:45 above.
 
 mod at;
 mod bounds;
@@ -70,10 +69,10 @@ pub use zone::{Change, Zone};
 
 use crate::Timestamp;
 
-/// A rule with its zone and its bounds: `f(schedule, after) → instant`.
+/// A rule with its time zone and its bounds: `f(schedule, after) → time`.
 ///
-/// As text it is read by [`Schedule::parse`] and printed by `Display`; as JSON it is either such a text or an object,
-/// and is always written as an object:
+/// [`Schedule::parse`] reads its text form and `Display` prints it. As JSON it is such a text or an object, and is
+/// always written as an object:
 ///
 /// ```
 /// use tenure_core::schedule::Schedule;
@@ -96,93 +95,93 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule of this rule, in UTC and without bounds.
+    /// Creates a schedule from a rule, in UTC and without bounds.
     #[must_use]
     pub fn new(rule: Rule) -> Self {
         Self { rule, zone: Zone::utc(), bounds: Bounds::default(), except: Calendar::default(), jitter: None }
     }
 
-    /// The same rule on the clocks of another zone.
+    /// Sets the time zone.
     ///
     /// # Errors
-    /// Refuses a zone in which nothing would be left of it.
+    /// Refuses a time zone in which no run would be left.
     pub fn in_zone(self, zone: Zone) -> Result<Self, BadSchedule> {
         Self { zone, ..self }.checked()
     }
 
-    /// The same rule within bounds.
+    /// Sets the bounds.
     ///
     /// # Errors
-    /// Refuses an end before the start, and no runs at all.
+    /// Refuses an end before the start, and zero runs.
     pub fn within(self, bounds: Bounds) -> Result<Self, BadSchedule> {
         bounds.check()?;
         Self { bounds, ..self }.checked()
     }
 
-    /// The same interval on the grid that contains an instant; see [`Every::anchored_at`].
+    /// Sets the grid of an interval to the one that contains a time; see [`Every::anchored_at`].
     ///
     /// # Errors
-    /// Refuses any rule that is no steady interval.
+    /// Refuses any rule other than a fixed interval.
     pub fn on_grid_of(self, instant: Timestamp) -> Result<Self, BadSchedule> {
         let Rule::Every(every) = self.rule else {
-            return Err(BadSchedule::new("grid", "only a steady interval lies on one")
-                .instead("for other rules, `from` says when they begin"));
+            return Err(BadSchedule::new("grid", "only a fixed interval has a grid")
+                .instead("use `from` to set the start of other rules"));
         };
         Self { rule: Rule::Every(every.anchored_at(instant)), ..self }.checked()
     }
 
-    /// The same rule without the slots that fall on these days.
+    /// Skips runs on these days.
     ///
     /// # Errors
-    /// Refuses a calendar that leaves nothing of it.
+    /// Refuses days that leave no run.
     pub fn except(self, calendar: Calendar) -> Result<Self, BadSchedule> {
         Self { except: calendar, ..self }.checked()
     }
 
-    /// The same rule, spread.
+    /// Sets the jitter.
     #[must_use]
     pub fn with_jitter(self, jitter: Jitter) -> Self {
         Self { jitter: Some(jitter), ..self }
     }
 
-    /// The rule.
+    /// Returns the rule.
     #[must_use]
     pub fn rule(&self) -> &Rule {
         &self.rule
     }
 
-    /// On whose clocks.
+    /// Returns the time zone.
     #[must_use]
     pub fn zone(&self) -> &Zone {
         &self.zone
     }
 
-    /// From when until when, and how often.
+    /// Returns the bounds.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
 
-    /// The days that are left out.
+    /// Returns the skipped days.
     #[must_use]
     pub fn calendar(&self) -> &Calendar {
         &self.except
     }
 
-    /// The spread, if there is any.
+    /// Returns the jitter, if there is any.
     #[must_use]
     pub fn jitter(&self) -> Option<Jitter> {
         self.jitter
     }
 
-    /// Does the next slot depend on when the last run ended? Then [`Schedule::next_after`] wants that instant, and
-    /// there are no slots to be missed.
+    /// Returns `true` if the next run depends on the end of the last one. [`Schedule::next_after`] needs that time
+    /// then, and no runs can be missed.
     #[must_use]
     pub fn follows_runs(&self) -> bool {
         matches!(self.rule, Rule::Delay(_))
     }
 
-    /// When the slot of a timer is due: its instant, put off by the jitter.
+    /// Returns the time at which the job of a run is enqueued: the scheduled time plus the jitter.
     #[must_use]
     pub fn due(&self, timer: &str, slot: Timestamp) -> Timestamp {
         match self.jitter {
@@ -196,7 +195,7 @@ impl Schedule {
         if self.next_after(Timestamp::EPOCH).is_some() {
             return Ok(self);
         }
-        let wrong = BadSchedule::new("schedule", "with this calendar and these bounds it never fires");
-        Err(wrong.instead("leave out fewer days, or a later end"))
+        let wrong = BadSchedule::new("schedule", "with these skipped days and bounds it never runs");
+        Err(wrong.instead("skip fewer days, or set a later end"))
     }
 }

@@ -9,19 +9,19 @@ const JUMP: i64 = 26 * 3600 * SECOND;
 /// Of one kind no more warnings than these.
 const FEW: usize = 3;
 
-/// What a schedule comes to.
+/// A preview of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
-    /// What it means, in plain words.
+    /// The schedule in plain words.
     pub description: String,
-    /// Its next slots.
+    /// Its next runs.
     pub next: Vec<Slot>,
-    /// What is allowed and may not be meant, and what happens where clocks change, each as a sentence.
+    /// Warnings about settings that may be unintended and about clock changes, each as a sentence.
     pub warnings: Vec<String>,
 }
 
 impl Schedule {
-    /// What it comes to after an instant: the next slots, no more than `most` nor more than [`limits::SLOTS_ASKED`].
+    /// Returns a preview from a given time on, with at most `most` runs and at most [`limits::SLOTS_ASKED`].
     ///
     /// ```
     /// use tenure_core::schedule::Schedule;
@@ -31,7 +31,7 @@ impl Schedule {
     /// assert_eq!(preview.next[0].at.to_string(), "2026-03-29T01:30:00.000000Z");
     /// assert_eq!(
     ///     preview.warnings,
-    ///     ["the clocks jump over 2026-03-29 02:30:00 (DST): that slot comes at 2026-03-29T03:30:00+02:00"]
+    ///     ["2026-03-29 02:30:00 is skipped by a clock change (DST): that run happens at 2026-03-29T03:30:00+02:00"]
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -42,13 +42,13 @@ impl Schedule {
         let mut warnings = self.warnings();
         warnings.extend(self.passages(&next));
         if next.is_empty() && most > 0 {
-            warnings.push(format!("no slot is left after {}", self.zone().show(from)));
+            warnings.push(format!("no run is left after {}", self.zone().show(from)));
         } else if next.len() < most {
-            warnings.push(format!("it ends after {}", slots(next.len())));
+            warnings.push(format!("the schedule ends after {}", slots(next.len())));
         }
         if self.follows_runs() {
             warnings.push(
-                "each slot is counted from the end of the run before: shown as if runs took no time".into(),
+                "each run is counted from the end of the previous one; this preview assumes that runs take no time".into(),
             );
         }
         Preview { description: self.describe(), next, warnings }
@@ -61,20 +61,20 @@ impl Schedule {
             match slot.change? {
                 ClockChange::Shifted => {
                     let meant = self.before_the_jump(slot.at)?;
-                    Some(format!("the clocks jump over {meant} (DST): that slot comes at {shown}"))
+                    Some(format!("{meant} is skipped by a clock change (DST): that run happens at {shown}"))
                 }
                 ClockChange::First if self.comes_again(&slots[place + 1..]) => None,
                 ClockChange::First => {
-                    Some(format!("the clocks show {shown} twice (DST): that slot comes the first time only"))
+                    Some(format!("{shown} occurs twice because of a clock change (DST): that run happens the first time only"))
                 }
                 ClockChange::Second => Some(format!(
-                    "the clocks show {shown} for the second time (DST): that slot comes both times"
+                    "{shown} is the second occurrence of that local time (DST): that run happens both times"
                 )),
             }
         });
         let mut told: Vec<String> = told.take(FEW + 1).collect();
         if told.len() > FEW {
-            told[FEW] = "more slots meet a change of the clocks".to_owned();
+            told[FEW] = "more runs are affected by clock changes".to_owned();
         }
         told
     }
@@ -98,7 +98,7 @@ impl Schedule {
 }
 
 fn slots(count: usize) -> String {
-    if count == 1 { "that slot".to_owned() } else { format!("these {count} slots") }
+    if count == 1 { "that run".to_owned() } else { format!("these {count} runs") }
 }
 
 #[cfg(test)]
@@ -113,23 +113,21 @@ mod tests {
     fn a_slot_that_is_shown_twice_says_whether_it_comes_twice() {
         let point = preview("30 2 * * * in Europe/Berlin", "2026-10-24T12:00:00Z", 3);
         assert_eq!(point.next[0].at.to_string(), "2026-10-25T00:30:00.000000Z");
-        let once =
-            "the clocks show 2026-10-25T02:30:00+02:00 twice (DST): that slot comes the first time only";
+        let once = "2026-10-25T02:30:00+02:00 occurs twice because of a clock change (DST): that run happens the first time only";
         assert_eq!(point.warnings, [once]);
         let interval = preview("30 * * * * in Europe/Berlin", "2026-10-25T00:00:00Z", 3);
         assert_eq!(interval.next[1].at.to_string(), "2026-10-25T01:30:00.000000Z");
-        let twice =
-            "the clocks show 2026-10-25T02:30:00+01:00 for the second time (DST): that slot comes both times";
+        let twice = "2026-10-25T02:30:00+01:00 is the second occurrence of that local time (DST): that run happens both times";
         assert_eq!(interval.warnings, [twice]);
     }
 
     #[test]
     fn what_ends_says_so_and_what_has_ended_too() {
         let few = preview("at 2026-01-01T00:00:00Z", "2025-12-31T00:00:00Z", 5);
-        assert_eq!((few.next.len(), few.warnings), (1, vec!["it ends after that slot".to_owned()]));
+        assert_eq!((few.next.len(), few.warnings), (1, vec!["the schedule ends after that run".to_owned()]));
         let none = preview("at 2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", 5);
         assert_eq!(none.next, []);
-        assert_eq!(none.warnings, ["no slot is left after 2026-01-01T00:00:00+00:00"]);
+        assert_eq!(none.warnings, ["no run is left after 2026-01-01T00:00:00+00:00"]);
         assert_eq!(preview("every 1h", "2026-01-01T00:00:00Z", 0).warnings, [] as [&str; 0]);
     }
 
@@ -144,6 +142,6 @@ mod tests {
     fn a_delay_is_shown_as_if_runs_took_no_time() {
         let delay = preview("delay 10m", "2026-01-01T00:00:00Z", 2);
         assert_eq!(delay.next[1].at.to_string(), "2026-01-01T00:20:00.000000Z");
-        assert!(delay.warnings[0].contains("runs took no time"), "{:?}", delay.warnings);
+        assert!(delay.warnings[0].contains("runs take no time"), "{:?}", delay.warnings);
     }
 }

@@ -7,7 +7,7 @@ use super::rrule::Rrule;
 use super::times::Times;
 use super::wall::Wall;
 
-/// What makes the slots of a schedule.
+/// The rule of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
@@ -15,13 +15,13 @@ pub enum Rule {
     Cron(Cron),
     /// Times of day, every day or on weekdays.
     Times(Times),
-    /// A steady interval.
+    /// A fixed interval.
     Every(Every),
-    /// A wait after each run.
+    /// A delay after each run.
     Delay(Delay),
-    /// A recurrence rule of a calendar.
+    /// An iCalendar recurrence rule.
     Rrule(Box<Rrule>),
-    /// A few instants, each once.
+    /// Single times.
     At(At),
 }
 

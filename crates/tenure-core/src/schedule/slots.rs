@@ -9,20 +9,20 @@ use crate::{Timestamp, limits};
 
 const SECOND: i64 = 1_000_000;
 
-/// A nominal instant of a schedule, whenever that really happens.
+/// A run of a schedule, by its scheduled time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slot {
-    /// The instant.
+    /// The scheduled time.
     pub at: Timestamp,
-    /// What a change of the clocks did to it.
+    /// Effect of a clock change (DST).
     pub change: Option<ClockChange>,
 }
 
 impl Schedule {
-    /// The first slot strictly after an instant; none if there is none any more. For a [`Delay`](super::Delay), the
-    /// instant is the end of the last run.
+    /// Returns the first run strictly after a time; `None` if there is none. For a [`Delay`](super::Delay), pass the
+    /// end of the last run.
     ///
-    /// It takes microseconds, also if the slot is years away, and is bounded if there is none.
+    /// It takes microseconds even if the run is years away, and is bounded if there is none.
     #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let after = self.bounds.after(after);
@@ -42,14 +42,14 @@ impl Schedule {
         (!has_ended).then_some(slot)
     }
 
-    /// As [`Schedule::next_after`], and what a change of the clocks did to the slot.
+    /// Like [`Schedule::next_after`], with the effect of a clock change.
     #[must_use]
     pub fn next(&self, after: Timestamp) -> Option<Slot> {
         self.next_after(after).map(|at| self.slot(at))
     }
 
-    /// The slots after `from` and up to `to`, that one included, and no more than `most` nor more than
-    /// [`limits::SLOTS_ASKED`]. A [`Delay`](super::Delay) is taken as if each run took no time.
+    /// Returns the runs after `from` and up to `to` inclusive, at most `most` and at most [`limits::SLOTS_ASKED`]. A
+    /// [`Delay`](super::Delay) is treated as if each run took no time.
     #[must_use]
     pub fn between(&self, from: Timestamp, to: Timestamp, most: usize) -> Vec<Slot> {
         let mut slots = Vec::new();
@@ -64,10 +64,9 @@ impl Schedule {
         slots
     }
 
-    /// The last slot at `by` or before it; none if there is none, and none for a [`Delay`](super::Delay).
+    /// Returns the last run at or before `by`; `None` if there is none, and for a [`Delay`](super::Delay).
     ///
-    /// This is what a host wants to know that finds a timer late by a year: it takes a hundred questions at most,
-    /// however many slots were missed.
+    /// It takes at most a hundred steps, however many runs were missed.
     #[must_use]
     pub fn latest(&self, by: Timestamp) -> Option<Slot> {
         if self.follows_runs() {

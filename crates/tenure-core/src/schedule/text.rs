@@ -8,11 +8,10 @@ use super::{At, BadSchedule, Cron, Delay, Dialect, Every, Rrule, Rule, Schedule,
 use crate::limits;
 
 /// The words that a line can begin with.
-const KNOWN: &str = "write a cron expression such as `0 */5 * * * *`, `every 10m`, `daily 09:30`, `weekly mon-fri 09:30`, \
-                     `delay 10m` or `at 2026-03-29T02:30:00Z`";
+const KNOWN: &str = "write a cron expression such as `0 */5 * * * *`, `every 10m`, `daily 09:30`, `weekly mon-fri 09:30`, `delay 10m` or `at 2026-03-29T02:30:00Z`";
 
 impl Schedule {
-    /// Reads a line of text.
+    /// Parses a schedule from text.
     ///
     /// | text | means |
     /// |---|---|
@@ -26,11 +25,11 @@ impl Schedule {
     /// | `weekly mon-fri 09:30; sat 10:00` | [`Times`] |
     /// | `DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO` | [`Rrule`] |
     ///
-    /// Each of them may be followed by ` in Europe/Berlin`, or begin with `CRON_TZ=Europe/Berlin`. Without a zone it
-    /// is in UTC.
+    /// Each form may be followed by ` in Europe/Berlin`, or begin with `CRON_TZ=Europe/Berlin`. The default time zone
+    /// is UTC.
     ///
     /// # Errors
-    /// Refuses anything else. The complaint names the field and the column.
+    /// Refuses anything else; the error names the field and the column.
     pub fn parse(text: &str) -> Result<Self, BadSchedule> {
         check_length(text)?;
         let (line, zone) = zone_of(text)?;
@@ -49,7 +48,7 @@ pub(super) fn check_length(text: &str) -> Result<(), BadSchedule> {
     if text.len() <= limits::SCHEDULE_BYTES {
         return Ok(());
     }
-    let wrong = BadSchedule::new("schedule", format_args!("text of {} bytes", text.len()));
+    let wrong = BadSchedule::new("schedule", format_args!("{} bytes", text.len()));
     Err(wrong.instead(format_args!("at most {} bytes", limits::SCHEDULE_BYTES)))
 }
 
@@ -140,7 +139,7 @@ impl Rule {
         if is_one_word && !line.text.starts_with('@') {
             let shown = crate::invalid::cut(line.text, 64);
             let wrong =
-                if shown.is_empty() { "it is empty".to_owned() } else { format!("{shown:?} is no schedule") };
+                if shown.is_empty() { "empty".to_owned() } else { format!("{shown:?} is not a schedule") };
             return Err(BadSchedule::new("schedule", wrong).instead(KNOWN));
         }
         let cron = Cron::parse(Dialect::Ncrontab, line.text).map_err(|bad| bad.moved(line.offset))?;
@@ -163,8 +162,8 @@ fn every(part: Part<'_>) -> Result<Every, BadSchedule> {
     match at.instants() {
         [anchor] => Ok(every.anchored_at(*anchor)),
         _ => {
-            let wrong = BadSchedule::new("interval", "it can begin at one instant only");
-            Err(wrong.instead("write one behind `from`"))
+            let wrong = BadSchedule::new("interval", "more than one start");
+            Err(wrong.instead("write one time after `from`"))
         }
     }
 }

@@ -7,7 +7,7 @@ use super::cron::WEEKDAYS;
 use super::wall::{DAY, TimeOfDay, Wall, weekday_of};
 use crate::limits;
 
-/// Lists of times of day, for the seven weekdays.
+/// Times of day for each weekday.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Times {
     /// From Sunday on, each sorted.
@@ -15,10 +15,10 @@ pub struct Times {
 }
 
 impl Times {
-    /// The same times every day, such as `["09:30", "17:00"]`.
+    /// Creates a schedule with the same times every day, such as `["09:30", "17:00"]`.
     ///
     /// # Errors
-    /// Refuses what is no time of day, no times at all, and more than [`limits::SCHEDULE_TIMES`].
+    /// Refuses invalid times of day, an empty list, and more than [`limits::SCHEDULE_TIMES`].
     pub fn daily<T: AsRef<str>>(times: &[T]) -> Result<Self, BadSchedule> {
         let mut list = Vec::new();
         for time in times {
@@ -27,10 +27,11 @@ impl Times {
         Self::checked("daily", std::array::from_fn(|_| list.clone()))
     }
 
-    /// Times on weekdays, such as `[("mon-fri", ["09:30"])]`. The lists of a weekday that is named twice are joined.
+    /// Creates a schedule with times on weekdays, such as `[("mon-fri", ["09:30"])]`. Lists of the same weekday are
+    /// merged.
     ///
     /// # Errors
-    /// As [`Times::daily`], and what is no weekday or range of weekdays.
+    /// Like [`Times::daily`]; also refuses invalid weekdays and ranges.
     pub fn weekly<T: AsRef<str>>(
         entries: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<[T]>)>,
     ) -> Result<Self, BadSchedule> {
@@ -53,7 +54,7 @@ impl Times {
             day.dedup();
         }
         if days.iter().all(Vec::is_empty) {
-            return Err(BadSchedule::new(field, "there is no time of day").instead("write one such as 09:30"));
+            return Err(BadSchedule::new(field, "missing time of day").instead("write a time such as 09:30"));
         }
         if days.iter().any(|day| day.len() > limits::SCHEDULE_TIMES) {
             let most = format_args!("at most {} of them", limits::SCHEDULE_TIMES);
@@ -112,8 +113,7 @@ impl Times {
 fn time_of_day(field: &str, text: &str) -> Result<TimeOfDay, BadSchedule> {
     TimeOfDay::parse(text.trim()).ok_or_else(|| {
         let shown = crate::invalid::cut(text.trim(), 32);
-        BadSchedule::new(field, format_args!("{shown:?} is no time of day"))
-            .instead("write 00:00 to 23:59:59")
+        BadSchedule::new(field, format_args!("{shown:?} is not a time of day")).instead("00:00 to 23:59:59")
     })
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn weekday(text: &str) -> Result<u8, BadSchedule> {
         (0..).zip(WEEKDAYS).find(|(_, day)| name.len() >= 3 && day.to_ascii_lowercase().starts_with(&name));
     known.map(|(number, _)| number).ok_or_else(|| {
         let shown = crate::invalid::cut(text.trim(), 32);
-        BadSchedule::new("weekday", format_args!("{shown:?} is no weekday"))
+        BadSchedule::new("weekday", format_args!("{shown:?} is not a weekday"))
             .instead("write mon, tue, wed, thu, fri, sat or sun")
     })
 }

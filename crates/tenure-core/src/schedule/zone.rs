@@ -10,8 +10,8 @@ use crate::Timestamp;
 
 /// A time zone of the IANA database, such as `Europe/Berlin`.
 ///
-/// The database is a part of the program. All hosts that run the same version of it agree on every slot, whatever
-/// their operating systems have installed; a change of a country's law arrives with a new version.
+/// The database is compiled into the program. All hosts with the same version agree on every run, whatever their
+/// operating systems have installed. A legal change of a time zone arrives with a new version.
 ///
 /// ```
 /// use tenure_core::schedule::Zone;
@@ -201,11 +201,10 @@ fn civil(wall: Wall) -> jiff::civil::DateTime {
 /// Says that there is no such zone, with those whose place has such a name.
 fn unknown(name: &str) -> BadSchedule {
     let shown = crate::invalid::cut(name, 64);
-    let wrong = BadSchedule::new("zone", format_args!("there is no zone {shown:?} in the IANA database"));
+    let wrong = BadSchedule::new("zone", format_args!("{shown:?} is not a zone of the IANA database"));
     let wanted = name.trim().to_ascii_lowercase().replace([' ', '-'], "_");
     if wanted.starts_with(['+', '-', '_']) || wanted.starts_with("gmt+") || wanted.starts_with("utc+") {
-        return wrong
-            .instead("a zone is a place, such as Europe/Berlin, so that its clock changes are known");
+        return wrong.instead("use a place, such as Europe/Berlin, whose clock changes are known");
     }
     let last = wanted.rsplit('/').next().unwrap_or(&wanted);
     let like: Vec<String> = Zone::names()
@@ -298,7 +297,7 @@ mod tests {
         let message = |name: &str| Zone::named(name).unwrap_err().to_string();
         assert!(message("Copenhagen").contains("Europe/Copenhagen"));
         assert!(message("new york").contains("America/New_York"));
-        assert!(message("+02:00").contains("a zone is a place"));
+        assert!(message("+02:00").contains("use a place"));
         assert!(message("Nowhere/Atall").contains("such as Europe/Berlin"));
     }
 }

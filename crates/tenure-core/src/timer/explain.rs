@@ -10,63 +10,64 @@ use crate::{JobId, Timestamp, limits};
 /// A ripe slot that nobody has decided for so long tells that no host fires timers.
 const NOBODY: Duration = Duration::from_secs(5);
 
-/// What is to be said of a timer that does not fire, the weightiest first.
+/// A reason for which a timer does not run, most important first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimerReason {
-    /// Somebody does not want it to.
+    /// It is paused.
     Paused {
-        /// Since when.
+        /// Start of the pause.
         since: Timestamp,
-        /// Why.
+        /// Reason of the pause.
         reason: String,
     },
-    /// A clock that was ahead has decided slots that have not come yet, or has put off the next look.
+    /// A clock that was ahead has decided future runs, or has postponed the next check.
     ClockWasAhead {
-        /// Until when the timer is silent because of that.
+        /// Time until which the timer does not run.
         until: Timestamp,
-        /// Whether it goes on at once after it was paused, or got another schedule. If not, the time has to pass.
+        /// `true` if pausing and resuming the timer, or a new schedule, ends this at once. Otherwise the time has to
+        /// pass.
         ends_by_pause: bool,
     },
-    /// It has brought all the jobs that it may.
+    /// It has enqueued its maximum number of jobs.
     Spent {
-        /// How many.
+        /// The number of jobs.
         runs: u64,
     },
-    /// No slot is left.
+    /// It has no more runs.
     Over,
-    /// A slot is ripe and no host has decided it.
+    /// A run is overdue, and no host has decided it.
     Unattended {
-        /// The slot.
+        /// Scheduled time of the run.
         slot: Timestamp,
-        /// For how long.
+        /// How long it has been overdue.
         late: Duration,
     },
-    /// Its next slot has not come.
+    /// Its next run is in the future.
     NotYet {
-        /// The slot.
+        /// Scheduled time of the run.
         slot: Timestamp,
-        /// When it is ripe.
+        /// Time at which its job is enqueued.
         wake: Timestamp,
     },
-    /// Its next slot is counted from the end of a job that had not ended when somebody last looked.
+    /// Its next run is counted from the end of a job that had not ended at the last check.
     AfterRun {
         /// The job.
         job: JobId,
-        /// For how long the next look is overdue.
+        /// How long the next check has been overdue.
         late: Duration,
     },
-    /// Its last slots were skipped.
+    /// Its last runs were skipped.
     LastSkipped {
-        /// Until this one.
+        /// Scheduled time of the last of them.
         slot: Timestamp,
-        /// Why.
+        /// The reason.
         why: Skipped,
     },
-    /// Jobs that it brought have not ended.
+    /// Jobs of the timer have not ended.
     Open {
         /// The first of them.
         job: JobId,
-        /// How many.
+        /// Their number.
         jobs: usize,
     },
 }
@@ -132,38 +133,38 @@ fn until(timer: &Timer, open: &Open, (slot, wake): (Timestamp, Timestamp), now: 
 impl fmt::Display for TimerReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Paused { since, reason } if reason.is_empty() => write!(f, "it was paused at {since}"),
-            Self::Paused { since, reason } => write!(f, "it was paused at {since}: {reason}"),
+            Self::Paused { since, reason } if reason.is_empty() => write!(f, "paused at {since}"),
+            Self::Paused { since, reason } => write!(f, "paused at {since}: {reason}"),
             Self::ClockWasAhead { until, ends_by_pause } => {
-                write!(f, "the clock was ahead once, so that it is silent until {until}")?;
+                write!(f, "the store's clock was ahead, so it does not run until {until}")?;
                 match ends_by_pause {
-                    true => f.write_str("; pause it and let it go on, and it begins anew"),
+                    true => f.write_str("; pause and resume it to run it sooner"),
                     false => Ok(()),
                 }
             }
-            Self::Spent { runs } => write!(f, "it has brought {runs} jobs, as many as it may"),
-            Self::Over => f.write_str("its schedule has no slot any more"),
+            Self::Spent { runs } => write!(f, "it has enqueued {runs} jobs, its maximum"),
+            Self::Over => f.write_str("it has no more runs"),
             Self::Unattended { slot, late } => write!(
                 f,
-                "its slot {slot} has been ripe for {} s: no host that fires timers is at work",
+                "its run {slot} has been overdue for {} s: no worker or server is running schedules",
                 late.as_secs()
             ),
-            Self::NotYet { slot, wake } if slot == wake => write!(f, "its next slot is {slot}"),
-            Self::NotYet { slot, wake } => write!(f, "its next slot is {slot}, fired at {wake}"),
+            Self::NotYet { slot, wake } if slot == wake => write!(f, "its next run is {slot}"),
+            Self::NotYet { slot, wake } => write!(f, "its next run is {slot}, enqueued at {wake}"),
             Self::AfterRun { job, late } => {
-                write!(f, "its next slot is counted from the end of job {job}")?;
+                write!(f, "its next run is counted from the end of job {job}")?;
                 match late {
                     late if *late > NOBODY => write!(
                         f,
-                        ", and nobody has looked for {} s whether that has ended: no host that fires timers is at work",
+                        "; that has not been checked for {} s: no worker or server is running schedules",
                         late.as_secs()
                     ),
                     _ => Ok(()),
                 }
             }
-            Self::LastSkipped { slot, why } => write!(f, "its slot {slot} was skipped: {why}"),
+            Self::LastSkipped { slot, why } => write!(f, "its run {slot} was skipped: {why}"),
             Self::Open { job, jobs: 1 } => write!(f, "its job {job} has not ended"),
-            Self::Open { job, jobs } => write!(f, "{jobs} of its jobs have not ended, first {job}"),
+            Self::Open { job, jobs } => write!(f, "{jobs} of its jobs have not ended; the first is {job}"),
         }
     }
 }
@@ -171,11 +172,11 @@ impl fmt::Display for TimerReason {
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy { job } => write!(f, "job {job} of an earlier slot had not ended"),
-            Self::Missed => f.write_str("it was missed, and the timer catches up with nothing"),
-            Self::TooMany => f.write_str("more were missed than the timer catches up with"),
-            Self::TooLate => f.write_str("it was later than the timer allows"),
-            Self::Paused => f.write_str("the timer was paused"),
+            Self::Busy { job } => write!(f, "job {job} of an earlier run had not ended"),
+            Self::Missed => f.write_str("it was missed, and missed runs are not caught up"),
+            Self::TooMany => f.write_str("more runs were missed than are caught up"),
+            Self::TooLate => f.write_str("it was later than the allowed lateness"),
+            Self::Paused => f.write_str("the schedule was paused"),
             Self::Edited => f.write_str("the schedule was changed"),
         }
     }

@@ -116,25 +116,20 @@ impl NewTimer {
         self.job.terms.check()?;
         let refuse = |field, found, allowed| Err(Invalid::new(field, found, allowed));
         if self.job.terms.unique.is_some() {
-            return refuse(
-                "job.unique",
-                "a unique key",
-                "none: the jobs of a timer are told apart by their slots",
-            );
+            return refuse("job.unique", "a unique key", "none; the runs of a schedule are already unique");
         }
         if self.job.terms.after.is_some() {
-            return refuse("job.after_jobs", "jobs to wait for", "none: each job of a timer is another one");
+            return refuse("job.after_jobs", "jobs to wait for", "none; each run creates a new job");
         }
         if self.job.terms.slot.is_some() {
-            return refuse("job.slot", "a slot", "none: it is filled in for each job");
+            return refuse("job.slot", "a slot", "none; it is set for each run");
         }
         if self.policies.overlap.at_once().is_none() && self.job.terms.ordering.is_some() {
-            let allowed = "none, or the overlap `allow`: the jobs of this timer run one at a time as it is";
+            let allowed = "none, or the overlap policy `allow`; otherwise the jobs of a schedule already run one at a time";
             return refuse("job.ordering_key", "an ordering key", allowed);
         }
         if self.policies.overlap.at_once().is_some() && self.job.terms.limit.is_some() {
-            let allowed =
-                "none under the overlap `allow`, which keeps its number by a limit key of the timer";
+            let allowed = "none with the overlap policy `allow`, which uses the schedule's own limit key";
             return refuse("job.limit_key", "a limit key", allowed);
         }
         Ok(())
@@ -148,8 +143,8 @@ impl NewTimer {
         if fire::first_slot(self, None, now).is_some() {
             return Ok(());
         }
-        let allowed = format_args!("one with a slot after {now}");
-        Err(Invalid::new("schedule", format_args!("`{}`, which is over", self.schedule), allowed))
+        let allowed = format_args!("a schedule with a run after {now}");
+        Err(Invalid::new("schedule", format_args!("`{}`, which has ended", self.schedule), allowed))
     }
 
     /// When a slot of it is due: its instant, put off by the jitter.
@@ -168,7 +163,7 @@ impl NewTimer {
         let is_beside = slot.origin == Origin::Backfill && terms.ordering.is_none() && terms.limit.is_none();
         let line = if is_beside { Key::of_backfill(&self.name) } else { key.clone() };
         match self.policies.overlap.at_once() {
-            None if cfg!(feature = "mutant-timer-jobs-unordered") => {}
+            None if cfg!(mutant = "timer-jobs-unordered") => {}
             // The limit of one besides the order: jobs of before an edit may have been brought under `Allow`, where
             // nothing but the limit holds them back.
             None => {
@@ -178,7 +173,7 @@ impl NewTimer {
             most => terms.limit = Some(LimitKey { key, most }),
         }
         terms.slot = Some(slot.clone());
-        let of = if cfg!(feature = "mutant-slot-known-by-firing") { slot.fired } else { slot.at };
+        let of = if cfg!(mutant = "slot-known-by-firing") { slot.fired } else { slot.at };
         NewJob {
             id: JobId::of_slot(&slot.timer, of, slot.origin),
             kind: job.kind.clone(),

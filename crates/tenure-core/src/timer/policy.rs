@@ -6,72 +6,72 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Invalid, delay_of, limits};
 
-/// What becomes of slots for which nobody was there in time.
+/// The policy for missed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
-    /// They are skipped. A slot is missed when it could not be enqueued within a minute.
+    /// Skip them. A run is missed if its job could not be enqueued within a minute.
     Skip,
-    /// The latest gets one job, which stands for the earlier ones.
+    /// Enqueue one job, for the latest missed run.
     #[default]
     One,
-    /// The latest get a job each; earlier ones are skipped.
+    /// Enqueue a job for each of the latest missed runs; skip earlier ones.
     All {
-        /// How many at most.
+        /// Maximum number of runs to catch up.
         most: u32,
     },
 }
 
-/// What becomes of a slot while jobs of earlier slots have not ended.
+/// The policy for a run that is due while jobs of earlier runs are unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// It is skipped.
+    /// Skip the run.
     #[default]
     Skip,
-    /// Its job waits for the end of the one that runs. While one waits already, it is skipped.
+    /// Start the job after the running one has ended. If one is waiting already, skip the run.
     QueueOne,
-    /// Its job waits for the end of all earlier ones.
+    /// Start the job after all earlier ones have ended.
     QueueAll,
-    /// Earlier ones are asked to stop; its job waits for their end.
+    /// Ask the earlier jobs to stop, and start the job after they have ended.
     CancelPrevious,
-    /// Its job runs beside them. While there are so many already, it is skipped.
+    /// Run the jobs concurrently, up to a maximum; beyond it, skip the run.
     Allow {
-        /// How many at most.
+        /// Maximum number of concurrent jobs.
         most: u32,
     },
 }
 
-/// What becomes of slots that have passed without a decision when somebody changes the schedule. If only something
-/// else is changed, such as policies or arguments, they are decided by what was agreed before.
+/// The policy for past, undecided runs when the schedule changes. If only other settings change, such as policies or
+/// arguments, they are decided by the old settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnEdit {
-    /// They are decided by the policies of before.
+    /// Decide them by the old policies.
     #[default]
     Keep,
-    /// They are skipped.
+    /// Skip them.
     Drop,
 }
 
-/// All that was agreed about the slots of a timer besides when they are.
+/// The policies of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Policies {
-    /// What becomes of missed slots.
+    /// Policy for missed runs.
     #[serde(skip_serializing_if = "is_default")]
     pub catch_up: CatchUp,
-    /// A slot that is later than this is skipped, whatever else is agreed.
+    /// A run that is later than this is skipped, whatever the other policies say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_lateness: Option<Duration>,
-    /// What becomes of slots that come too soon.
+    /// Policy for overlapping runs.
     #[serde(skip_serializing_if = "is_default")]
     pub overlap: Overlap,
-    /// What becomes of passed slots when the schedule is changed.
+    /// Policy for past runs when the schedule changes.
     #[serde(skip_serializing_if = "is_default")]
     pub on_edit: OnEdit,
-    /// Whether a program that starts brings one more job, unless one was brought within the last minute: by the
-    /// schedule, by another start, by a trigger or a backfill.
+    /// `true` if a program that starts enqueues a job, unless one was enqueued within the last minute by the
+    /// schedule, another start, a trigger or a backfill.
     #[serde(skip_serializing_if = "is_default")]
     pub run_on_start: bool,
 }
@@ -142,7 +142,7 @@ impl Policies {
             ("on_edit", self.on_edit != given.on_edit),
         ];
         let Some((field, _)) = said.into_iter().find(|(_, is_said)| *is_said) else { return Ok(()) };
-        let allowed = "none for a delay: its next slot is counted from the end of its last job";
+        let allowed = "none for a delay, whose next run is counted from the end of the last job";
         Err(Invalid::new(field, "a policy", allowed))
     }
 }

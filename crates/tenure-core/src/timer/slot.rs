@@ -4,34 +4,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::{JobId, Name, Timestamp};
 
-/// From where a job of a timer comes.
+/// The origin of a timer's job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// From the schedule.
+    /// The schedule.
     #[default]
     Schedule,
-    /// A program started.
+    /// The start of a program.
     Start,
-    /// Somebody asked for it at once.
+    /// A manual trigger.
     Trigger,
-    /// Somebody asked for a slot of the past.
+    /// A backfill.
     Backfill,
 }
 
-/// The slot for which a job was enqueued: what its handler is told.
+/// The timer run for which a job was enqueued, as shown to its handler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerSlot {
     /// The timer.
     pub timer: Name,
-    /// The nominal instant. Of a start: when the program started, by the clock of its host.
+    /// The scheduled time. For a start: the time at which the program started, by its host's clock.
     pub at: Timestamp,
-    /// When the job was enqueued.
+    /// Time at which the job was enqueued.
     pub fired: Timestamp,
-    /// From where it comes.
+    /// The origin.
     #[serde(default, skip_serializing_if = "is_schedule")]
     pub origin: Origin,
-    /// Whether it was missed at its time, or stands for earlier ones that were.
+    /// `true` if the run was missed and caught up, or stands for earlier missed runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub past_due: bool,
 }
@@ -44,60 +44,60 @@ impl TimerSlot {
     }
 }
 
-/// What became of a slot, or of some that follow one another.
+/// The outcome of one run or of consecutive runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotRecord {
     /// The timer.
     pub timer: Name,
-    /// The first of the slots.
+    /// Scheduled time of the first run.
     pub first: Timestamp,
-    /// The last of them.
+    /// Scheduled time of the last run.
     pub last: Timestamp,
-    /// How many; `None` if they were too many to be counted.
+    /// Number of runs; `None` if there were too many to count.
     pub count: Option<u64>,
-    /// From where they come.
+    /// The origin.
     pub origin: Origin,
-    /// What became of each.
+    /// The outcome of each.
     pub fate: Fate,
-    /// When that was decided.
+    /// Time of the decision.
     pub at: Timestamp,
 }
 
-/// What became of a slot.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// A job was enqueued for it.
+    /// A job was enqueued.
     Ran {
         /// The job.
         job: JobId,
     },
-    /// The job of a later slot stands for it.
+    /// The job of a later run stands for it.
     Coalesced {
-        /// The slot whose job does.
+        /// Scheduled time of that run.
         into: Timestamp,
     },
-    /// Nothing was done for it.
+    /// The run was skipped.
     Skipped {
-        /// Why.
+        /// The reason.
         why: Skipped,
     },
 }
 
-/// Why a slot was skipped.
+/// The reason for which a run was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skipped {
-    /// Jobs of earlier slots had not ended.
+    /// Jobs of earlier runs had not ended.
     Busy {
         /// The first of them.
         job: JobId,
     },
-    /// It was missed, and the timer catches up with nothing.
+    /// It was missed, and the policy catches up none.
     Missed,
-    /// It was missed, and the timer catches up with so many and no more.
+    /// It was missed, and more runs were missed than the policy catches up.
     TooMany,
-    /// It was later than the timer allows.
+    /// It was later than the allowed lateness.
     TooLate,
     /// The timer was paused.
     Paused,
@@ -106,7 +106,7 @@ pub enum Skipped {
 }
 
 impl TimerSlot {
-    /// How much later than its instant the job was enqueued. A start is not late.
+    /// Returns the delay between the scheduled time and the enqueue. A start is never late.
     #[must_use]
     pub fn lateness(&self) -> std::time::Duration {
         self.fired.since(self.awaited())

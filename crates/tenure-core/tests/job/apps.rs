@@ -25,7 +25,7 @@ fn an_app_id_is_1_to_32_small_letters_digits_and_single_dashes_within() {
         assert_eq!((complaint.field.as_str(), complaint.found), ("app id", format!("{text:?}")));
         assert_eq!(
             complaint.allowed,
-            "1 to 32 of the characters a-z 0-9 and -, not starting or ending with a dash, no two dashes in a row"
+            "1 to 32 characters of a-z, 0-9 and -, with no dash at either end and no two dashes in a row"
         );
         assert!(serde_json::from_value::<AppId>(text.into()).is_err(), "as text from outside, too");
     }
@@ -80,10 +80,8 @@ fn a_program_is_named_within_the_limits() {
         assert_eq!(check_program(fine), Ok(()));
     }
     let long = "x".repeat(limits::PROGRAM_BYTES + 1);
-    for (bad, found) in
-        [("", "empty text"), (long.as_str(), "text of 257 bytes"), ("a\nb", "text with the character '\\n'")]
-    {
+    for (bad, found) in [("", "empty"), (long.as_str(), "257 bytes"), ("a\nb", "invalid character '\\n'")] {
         let told = check_program(bad).expect_err("it is none").to_string();
-        assert_eq!(told, format!("program: {found}; allowed: 1 to 256 bytes without control characters"));
+        assert_eq!(told, format!("program: {found}; expected 1 to 256 bytes without control characters"));
     }
 }

@@ -72,9 +72,9 @@ fn told(standing: &Standing) -> String {
 #[test]
 fn a_finished_job_says_how_and_when_it_ended() {
     let ended = |end| told(&standing(Job { state: State::Finished { at: at(900), end }, ..waiting() }));
-    assert_eq!(ended(End::Succeeded), "it has succeeded at 1970-01-01T00:15:00.000000Z");
-    assert_eq!(ended(End::Failed), "it has failed at 1970-01-01T00:15:00.000000Z");
-    assert_eq!(ended(End::Cancelled), "it has been cancelled at 1970-01-01T00:15:00.000000Z");
+    assert_eq!(ended(End::Succeeded), "it succeeded at 1970-01-01T00:15:00.000000Z");
+    assert_eq!(ended(End::Failed), "it failed at 1970-01-01T00:15:00.000000Z");
+    assert_eq!(ended(End::Cancelled), "it was cancelled at 1970-01-01T00:15:00.000000Z");
 }
 
 #[test]
@@ -83,10 +83,12 @@ fn a_running_job_names_its_host_and_whether_it_has_been_asked_to_stop() {
     let mut job = running(1, 1, NOW + 1);
     assert_eq!(
         told(&standing(job.clone())),
-        format!("it is running on host {host}, which holds it until 1970-01-01T00:16:41.000000Z")
+        format!(
+            "it is running on host {host}, whose lease ends at 1970-01-01T00:16:41.000000Z unless renewed"
+        )
     );
     job.cancel = Some(tenure_core::CancelRequest::new(at(900), crate::common::seconds(500), "enough"));
-    assert_eq!(told(&standing(job)), format!("it is running on host {host}, which has been asked to stop"));
+    assert_eq!(told(&standing(job)), format!("it is running on host {host}, which was asked to stop it"));
 }
 
 #[test]
@@ -98,11 +100,11 @@ fn a_paused_queue_is_named() {
 #[test]
 fn a_job_that_is_due_later_says_when_and_what_it_waits_for() {
     let rows = [
-        (Why::Enqueued, "enqueued for later"),
+        (Why::Enqueued, "enqueued with a delay"),
         (Why::Snoozed, "snoozed by its handler"),
-        (Why::Released, "given back by its holder"),
-        (Why::Lost, "its holder fell silent"),
-        (Why::Asked, "asked to be done again"),
+        (Why::Released, "released by its worker"),
+        (Why::Lost, "its worker stopped responding"),
+        (Why::Asked, "retried by request"),
     ];
     for (why, words) in rows {
         let expected = format!("it is due at 1970-01-01T00:16:41.000000Z ({words})");
@@ -114,7 +116,7 @@ fn a_job_that_is_due_later_says_when_and_what_it_waits_for() {
 fn a_job_that_backs_off_names_the_attempt_and_its_error_on_one_line() {
     let failed =
         |failure: Option<Failure>| told(&standing(Job { attempt: 3, failure, ..waits(NOW + 1, Why::Retry) }));
-    let start = "attempt 3 failed and the next is due at 1970-01-01T00:16:41.000000Z";
+    let start = "attempt 3 failed; the next is due at 1970-01-01T00:16:41.000000Z";
     assert_eq!(failed(None), start);
     let refused = Failure::new(Cause::Error, "connection refused");
     assert_eq!(failed(Some(refused)), format!("{start}: connection refused"));
@@ -137,11 +139,11 @@ fn a_kind_that_nobody_serves_is_named_beside_those_that_are() {
     let two = vec![serving(1, Some(&["sms", "fax"]), 2), serving(2, Some(&["sms"]), 2)];
     assert_eq!(
         of(two),
-        "no live worker has a handler for kind mail; the kinds served in its queue are: fax, sms"
+        "no live worker has a handler for kind mail; the workers of its queue have handlers for fax, sms"
     );
     assert_eq!(
         of(vec![serving(1, Some(&[]), 2)]),
-        "no live worker has a handler for kind mail; no kind at all is served in its queue"
+        "no live worker has a handler for kind mail; the workers of its queue have no handlers"
     );
     let names: Vec<String> = (100..1_000).map(|n| format!("kind-{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -158,8 +160,8 @@ fn full_slots_name_the_jobs_that_have_them() {
         })
     };
     let [one, two] = [JobId::from_bytes([1; 16]), JobId::from_bytes([2; 16])];
-    assert_eq!(full(1, 1), format!("the one slot of its queue is taken by {one}"));
-    assert_eq!(full(2, 2), format!("all 2 slots of its queue are taken by {one}, {two}"));
+    assert_eq!(full(1, 1), format!("the only slot of its queue is busy with {one}"));
+    assert_eq!(full(2, 2), format!("all 2 slots of its queue are busy with {one}, {two}"));
     assert!(full(7, 7).ends_with("05050505-0505-0505-0505-050505050505 and 2 more"));
     assert_eq!(full(0, 0), "the workers of its queue have no slots");
 }
@@ -187,11 +189,13 @@ fn slots_that_other_queues_took_are_told_with_the_jobs_that_have_them() {
     let [one, two, three] = [1, 2, 3].map(|n| JobId::from_bytes([n; 16]));
     assert_eq!(
         of(busy(1, (3, 3), (1, 2))),
-        format!("all 3 slots of its workers are taken, 2 by jobs of other queues: {one}, {two}, {three}")
+        format!(
+            "all 3 slots of its workers are busy, 2 of them with jobs of other queues: {one}, {two}, {three}"
+        )
     );
     assert_eq!(of(busy(1, (3, 4), (1, 2))), "it is next in line");
     // Its queue may have no more, whatever the others do.
-    assert_eq!(of(busy(1, (1, 3), (1, 2))), format!("the one slot of its queue is taken by {one}"));
+    assert_eq!(of(busy(1, (1, 3), (1, 2))), format!("the only slot of its queue is busy with {one}"));
 
     running = at_work(1, true, &[2, 3]);
     let of = |serving: Serving| {
@@ -199,11 +203,11 @@ fn slots_that_other_queues_took_are_told_with_the_jobs_that_have_them() {
     };
     assert_eq!(
         of(busy(1, (1, 2), (0, 2))),
-        format!("all 2 slots of its workers are taken by jobs of other queues: {two}, {three}")
+        format!("all 2 slots of its workers are busy with jobs of other queues: {two}, {three}")
     );
     assert_eq!(
         of(busy(1, (1, 1), (0, 1))),
-        format!("the one slot of its worker is taken by a job of another queue: {two}, {three}")
+        format!("the only slot of its worker is busy with a job of another queue: {two}, {three}")
     );
 }
 
@@ -243,10 +247,10 @@ fn the_room_of_a_host_is_the_smaller_of_what_its_queue_and_the_whole_leave() {
 fn a_job_against_which_nothing_stands_says_how_many_are_before_it() {
     let behind = |ahead| told(&Standing { ahead, ..standing(waiting()) });
     assert_eq!(behind(0), "it is next in line");
-    assert_eq!(behind(1), "it waits in line behind 1 job");
-    assert_eq!(behind(7), "it waits in line behind 7 jobs");
+    assert_eq!(behind(1), "1 job is ahead of it in line");
+    assert_eq!(behind(7), "7 jobs are ahead of it in line");
     let page = u32::try_from(limits::PAGE_JOBS).expect("a page is small");
-    assert_eq!(behind(page), "it waits in line behind 1000 jobs or more");
+    assert_eq!(behind(page), "1000 or more jobs are ahead of it in line");
 }
 
 /// What a person can change comes before what time changes: a paused queue holds back a job that is
@@ -325,7 +329,9 @@ fn a_lapsed_job_that_may_not_be_tried_again_is_about_to_end() {
     let host = host();
     for paused in [false, true] {
         let of = |job: Job| told(&Standing { paused, ..standing(job) });
-        let spent = format!("host {host} fell silent and its attempts are spent; the next turn ends it");
+        let spent = format!(
+            "host {host} stopped responding and no attempts are left; the next maintenance turn fails it"
+        );
         assert_eq!(of(running(crate::common::ATTEMPTS, 3, NOW)), spent);
         assert_eq!(of(running(1, crate::common::DELIVERIES, NOW)), spent);
 
@@ -333,8 +339,9 @@ fn a_lapsed_job_that_may_not_be_tried_again_is_about_to_end() {
             cancel: Some(CancelRequest::new(at(900), crate::common::seconds(grace), "enough")),
             ..running(1, 1, until)
         };
-        let deaf =
-            format!("host {host} was asked to stop it and never said that it did; the next turn ends it");
+        let deaf = format!(
+            "host {host} was asked to stop it and did not respond; the next maintenance turn cancels it"
+        );
         assert_eq!(of(asked(NOW, 500)), deaf, "silent");
         assert_eq!(of(asked(NOW + 1, 100)), deaf, "its time to stop is over");
     }
@@ -415,31 +422,31 @@ fn what_blocks_a_job_is_told_in_a_sentence() {
     let spent = Meter::new(rate).started(2, at(NOW));
     let next = at(NOW).after(second() / 2);
     let page = u32::try_from(limits::PAGE_JOBS).expect("a page is small");
-    let of_key = "of its ordering key cart-7";
+    let of_key = "with the same ordering key cart-7";
     #[rustfmt::skip]
     let rows = [
         (told(&Standing { after: ids(1), ..blocked(Block::Jobs) }), format!("it waits for {one} to end")),
         (told(&Standing { after: ids(7), ..blocked(Block::Jobs) }),
             format!("it waits for {} and 2 more to end", ids(5).iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))),
         (told(&Standing { spoiled_by: Some(one), ..blocked(Block::Jobs) }),
-            format!("job {one}, for which it waited, did not succeed; the next turn cancels it")),
-        (turn(Some(nine), 1),    format!("job {nine} {of_key} comes first")),
+            format!("job {one}, which it depends on, did not succeed; the next maintenance turn cancels it")),
+        (turn(Some(nine), 1),    format!("it waits for job {nine} {of_key}")),
         // It stepped aside, and another has the turn that came after it.
-        (turn(Some(nine), 0),    format!("job {nine} {of_key} comes first")),
-        (turn(Some(nine), 3),    format!("job {nine} {of_key} comes first; 3 in all come before it")),
-        (turn(Some(nine), page), format!("job {nine} {of_key} comes first; 1000 or more in all come before it")),
-        (turn(None, 1),          format!("1 job {of_key} comes before it")),
-        (turn(None, 2),          format!("2 jobs {of_key} come before it")),
-        (limit(limited(full(1), 0, 1)), format!("its limit smtp lets one run at once, and one does: {one}")),
-        (limit(limited(full(1), 0, 0)), "its limit smtp lets one run at once, and one does".to_owned()),
-        (limit(limited(full(2), 0, 2)), format!("its limit smtp lets 2 run at once, and they do: {one}, {two}")),
-        (limit(limited(spent, 0, 0)),   format!("its limit smtp lets the next start at {next}")),
-        (limit(limited(Meter::new(Limit::of(2)), 4, 0)), "its limit smtp has room, but 4 come before it".to_owned()),
-        (limit(limited(Meter::new(Limit::of(2)), page, 0)), "its limit smtp has room, but 1000 or more come before it".to_owned()),
-        (queue(full(1), at_work(1, false, &[1])), format!("the limit of its queue lets one run at once, and one does: {one}")),
+        (turn(Some(nine), 0),    format!("it waits for job {nine} {of_key}")),
+        (turn(Some(nine), 3),    format!("it waits for job {nine} {of_key}; 3 jobs in total are ahead of it")),
+        (turn(Some(nine), page), format!("it waits for job {nine} {of_key}; 1000 or more jobs in total are ahead of it")),
+        (turn(None, 1),          format!("1 job {of_key} is ahead of it")),
+        (turn(None, 2),          format!("2 jobs {of_key} are ahead of it")),
+        (limit(limited(full(1), 0, 1)), format!("its limit smtp allows one running job, and one is running: {one}")),
+        (limit(limited(full(1), 0, 0)), "its limit smtp allows one running job, and one is running".to_owned()),
+        (limit(limited(full(2), 0, 2)), format!("its limit smtp allows 2 running jobs, and 2 are running: {one}, {two}")),
+        (limit(limited(spent, 0, 0)),   format!("its limit smtp allows the next start at {next}")),
+        (limit(limited(Meter::new(Limit::of(2)), 4, 0)), "its limit smtp has room, but 4 jobs are ahead of it".to_owned()),
+        (limit(limited(Meter::new(Limit::of(2)), page, 0)), "its limit smtp has room, but 1000 or more jobs are ahead of it".to_owned()),
+        (queue(full(1), at_work(1, false, &[1])), format!("the limit of its queue allows one running job, and one is running: {one}")),
         // Jobs of other queues do not use it up.
-        (queue(full(2), at_work(1, true, &[1])), "the limit of its queue lets 2 run at once, and they do".to_owned()),
-        (queue(spent, vec![]), format!("the limit of its queue lets the next start at {next}")),
+        (queue(full(2), at_work(1, true, &[1])), "the limit of its queue allows 2 running jobs, and 2 are running".to_owned()),
+        (queue(spent, vec![]), format!("the limit of its queue allows the next start at {next}")),
     ];
     for (told, sentence) in rows {
         assert_eq!(told, sentence);

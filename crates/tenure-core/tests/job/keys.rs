@@ -82,16 +82,20 @@ fn a_job_that_waits_for_others_names_them() {
 #[test]
 fn a_job_that_will_be_cancelled_for_another_says_so() {
     let standing = Standing { spoiled_by: Some(id(1)), ..blocked(Block::Jobs) };
-    let words = format!("job {}, for which it waited, did not succeed; the next turn cancels it", id(1));
+    let words =
+        format!("job {}, which it depends on, did not succeed; the next maintenance turn cancels it", id(1));
     assert_eq!(told(&standing), words);
 }
 
 #[test]
 fn a_job_without_the_turn_names_who_has_it() {
     let turn = |of, ahead| Standing { turn: Some(Ordered { of, ahead }), ..blocked(Block::Order) };
-    let words = format!("job {} of its ordering key cart-7 comes first; 3 in all come before it", id(9));
+    let words = format!(
+        "it waits for job {} with the same ordering key cart-7; 3 jobs in total are ahead of it",
+        id(9)
+    );
     assert_eq!(told(&turn(Some(id(9)), 3)), words);
-    assert_eq!(told(&turn(None, 2)), "2 jobs of its ordering key cart-7 come before it");
+    assert_eq!(told(&turn(None, 2)), "2 jobs with the same ordering key cart-7 are ahead of it");
     assert_eq!(told(&turn(None, 0)), "it is next in line", "nobody else can take it");
     assert_eq!(told(&turn(Some(waiting().id), 0)), "it is next in line");
 }
@@ -103,16 +107,16 @@ fn a_job_without_room_says_what_takes_it() {
         Standing { limit: Some(limit), ..blocked(Block::Limit) }
     };
     let full = Meter::new(Limit::of(2)).started(2, at(NOW));
-    let words = format!("its limit smtp lets 2 run at once, and they do: {}, {}", id(1), id(2));
+    let words = format!("its limit smtp allows 2 running jobs, and 2 are running: {}, {}", id(1), id(2));
     assert_eq!(told(&limited(full, 0)), words);
     let rate = Some(Rate::new(1, SECOND));
     let spent = Meter::new(Limit { most: None, rate }).started(1, at(NOW));
     assert_eq!(
         told(&limited(spent, 0)),
-        format!("its limit smtp lets the next start at {}", at(NOW).after(SECOND))
+        format!("its limit smtp allows the next start at {}", at(NOW).after(SECOND))
     );
     let half = Meter::new(Limit::of(2)).started(1, at(NOW));
-    assert_eq!(told(&limited(half, 4)), "its limit smtp has room, but 4 come before it");
+    assert_eq!(told(&limited(half, 4)), "its limit smtp has room, but 4 jobs are ahead of it");
     assert_eq!(told(&limited(half, 0)), "it is next in line");
 }
 
@@ -121,7 +125,7 @@ fn a_job_in_a_full_queue_says_that_it_is_the_queue() {
     let queue = Meter::new(Limit::of(1)).started(1, at(NOW));
     let job = Job { state: State::Waiting { due: at(NOW), why: Why::Enqueued }, ..waiting() };
     let standing = Standing { queue, job, ..blocked(Block::Limit) };
-    assert_eq!(told(&standing), "the limit of its queue lets one run at once, and one does");
+    assert_eq!(told(&standing), "the limit of its queue allows one running job, and one is running");
 }
 
 #[test]
@@ -132,7 +136,7 @@ fn a_job_that_waited_goes_on_or_is_cancelled_as_it_said() {
     }
     assert_eq!(after(IfFailed::Cancel).noticed(id(1), Some(End::Succeeded), at(NOW)), Noticed::Ended);
     for (end, fate) in
-        [(Some(End::Failed), "failed"), (Some(End::Cancelled), "was cancelled"), (None, "was removed")]
+        [(Some(End::Failed), "failed"), (Some(End::Cancelled), "was cancelled"), (None, "was deleted")]
     {
         let Noticed::Cancels(request) = after(IfFailed::Cancel).noticed(id(1), end, at(NOW)) else {
             panic!("{end:?} is no success")
@@ -141,7 +145,7 @@ fn a_job_that_waited_goes_on_or_is_cancelled_as_it_said() {
             panic!("a blocked job ends at once")
         };
         let failure = transition.failure.expect("it says why");
-        let words = format!("job {}, for which it waited, {fate}", id(1));
+        let words = format!("job {}, which it depends on, {fate}", id(1));
         assert_eq!((failure.cause, failure.message), (Cause::Cancelled, words));
         assert_eq!(transition.state, State::Finished { at: at(NOW), end: End::Cancelled });
     }

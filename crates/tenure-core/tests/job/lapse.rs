@@ -113,7 +113,7 @@ fn a_failure_by_silence_names_the_host_and_when_its_lease_ended() {
     let failure = lapsed(&running(1, 1, 900)).and_then(|taken| taken.failure).expect("it is lost");
     assert_eq!(
         failure.to_string(),
-        format!("lost: host {} fell silent past its lease, which ended at {}", host(), at(900))
+        format!("lost: host {} stopped responding; its lease ended at {}", host(), at(900))
     );
 }
 

@@ -43,11 +43,16 @@ fn args_that_are_too_long_too_deep_or_no_text_are_refused() {
     let text = "JSON in UTF-8";
     check([
         (refused(Args::new(json_string(262_145))), "args", "262145 bytes", "at most 262144 bytes"),
-        (refused(Args::new(nested(65))), "args", "JSON nested 65 deep", "at most 64 deep"),
-        (refused(Args::new(nested(100_000))), "args", "JSON nested 100000 deep", "at most 64 deep"),
-        (refused(Args::new(b"\"caf\xe9\"".to_vec())), "args", "a byte that is not UTF-8 at 4", text),
-        (refused(Args::new(b"\xff\xfe{}".to_vec())), "args", "a byte that is not UTF-8 at 0", text),
-        (refused(Args::new(b"{\"a\":\"\0\"}".to_vec())), "args", "a NUL byte at 6", text),
+        (refused(Args::new(nested(65))), "args", "JSON nested 65 levels deep", "at most 64 levels"),
+        (refused(Args::new(nested(100_000))), "args", "JSON nested 100000 levels deep", "at most 64 levels"),
+        (refused(Args::new(b"\"caf\xe9\"".to_vec())), "args", "invalid UTF-8 at byte 4", text),
+        (refused(Args::new(b"\xff\xfe{}".to_vec())), "args", "invalid UTF-8 at byte 0", text),
+        (
+            refused(Args::new(b"{\"a\":\"\0\"}".to_vec())),
+            "args",
+            "a NUL character at 6",
+            "JSON without NUL characters",
+        ),
     ]);
 }
 
@@ -71,11 +76,11 @@ fn outputs_and_places_beyond_the_limits_are_refused() {
     let path = "a path such as /stars/7";
     check([
         (output(json_string(262_145)), "output", "262145 bytes", "at most 262144 bytes"),
-        (output(nested(65)), "output", "JSON nested 65 deep", "at most 64 deep"),
-        (output(vec![0xc3]), "output", "a byte that is not UTF-8 at 0", "JSON in UTF-8"),
+        (output(nested(65)), "output", "JSON nested 65 levels deep", "at most 64 levels"),
+        (output(vec![0xc3]), "output", "invalid UTF-8 at byte 0", "JSON in UTF-8"),
         (place(&"x".repeat(2_049)), "place", "2049 bytes", "at most 2048 bytes"),
-        (place(""), "place", "empty text", path),
-        (place("/stars\r\nSet-Cookie: a"), "place", "text with the character '\\r'", path),
+        (place(""), "place", "empty", path),
+        (place("/stars\r\nSet-Cookie: a"), "place", "invalid character '\\r'", path),
     ]);
     assert!(Output::new(json_string(262_144), Some("x".repeat(2_048))).is_ok());
 }
@@ -83,16 +88,16 @@ fn outputs_and_places_beyond_the_limits_are_refused() {
 #[test]
 fn names_that_are_empty_huge_or_hold_odd_characters_are_refused() {
     let long = "x".repeat(10_000);
-    let allowed = "1 to 128 of the characters A-Z a-z 0-9 . _ : -";
+    let allowed = "1 to 128 characters of A-Z a-z 0-9 . _ : -";
     check([
-        (refused(QueueName::new("")), "queue", "empty text", allowed),
-        (refused(QueueName::new(&long)), "queue", "text of 10000 bytes", allowed),
-        (refused(Kind::new("mail\0")), "kind", "text with the character '\\0'", allowed),
-        (refused(Kind::new("mail\u{1b}[2J")), "kind", "text with the character '\\u{1b}'", allowed),
-        (refused(Kind::new("mail out")), "kind", "text with the character ' '", allowed),
-        (refused(Name::new("tag", "a/b")), "tag", "text with the character '/'", allowed),
-        (refused(Name::new("tag", "\u{202e}gat")), "tag", "text with the character '\\u{202e}'", allowed),
-        (refused(Name::new("tag", &"ø".repeat(65))), "tag", "text of 130 bytes", allowed),
+        (refused(QueueName::new("")), "queue", "empty", allowed),
+        (refused(QueueName::new(&long)), "queue", "10000 bytes", allowed),
+        (refused(Kind::new("mail\0")), "kind", "invalid character '\\0'", allowed),
+        (refused(Kind::new("mail\u{1b}[2J")), "kind", "invalid character '\\u{1b}'", allowed),
+        (refused(Kind::new("mail out")), "kind", "invalid character ' '", allowed),
+        (refused(Name::new("tag", "a/b")), "tag", "invalid character '/'", allowed),
+        (refused(Name::new("tag", "\u{202e}gat")), "tag", "invalid character '\\u{202e}'", allowed),
+        (refused(Name::new("tag", &"ø".repeat(65))), "tag", "130 bytes", allowed),
     ]);
     assert!(serde_json::from_str::<QueueName>("\"\"").is_err(), "text from outside is checked as well");
     assert!(serde_json::from_str::<Kind>("\"a b\"").is_err());
@@ -204,8 +209,8 @@ fn policies_without_a_bound_are_refused() {
         (wait(first), "backoff.first", found, most),
         (wait(ceiling), "backoff.ceiling", found, most),
         (wait(Backoff::Fixed(endless)), "backoff", found, most),
-        (wait(Backoff::Steps(Vec::new())), "backoff.steps", "0 waits", "1 to 100 waits"),
-        (wait(Backoff::Steps(vec![fine; 101])), "backoff.steps", "101 waits", "1 to 100 waits"),
+        (wait(Backoff::Steps(Vec::new())), "backoff.steps", "0 waits", "1 to 100 delays"),
+        (wait(Backoff::Steps(vec![fine; 101])), "backoff.steps", "101 waits", "1 to 100 delays"),
         (wait(Backoff::Steps(vec![fine, endless])), "backoff.steps", found, most),
     ]);
     let most = RetryPolicy {
@@ -243,7 +248,7 @@ fn terms_beyond_a_limit_are_refused() {
         (of(Terms { meta: many(65), ..terms() }), "meta", "65 entries", "at most 64"),
         (of(meta("note", &"x".repeat(1_025))), "meta", "1025 bytes", "at most 1024 bytes"),
         (of(meta(&"x".repeat(1_025), "")), "meta", "1025 bytes", "at most 1024 bytes"),
-        (of(meta("note", "a\0b")), "meta", "text with the character '\\0'", "text without it"),
+        (of(meta("note", "a\0b")), "meta", "a NUL character", "text without NUL"),
     ]);
     let full = Terms { tags: tags(32), meta: many(64), timeout: Some(limits::LONGEST), ..terms() };
     assert_eq!(full.check(), Ok(()));
@@ -307,13 +312,13 @@ fn keys_that_are_empty_huge_or_hold_control_characters_are_refused() {
     let of = |text: &str| refused(Key::new("ordering_key", text));
     let allowed = "1 to 256 bytes without control characters";
     check([
-        (of(""), "ordering_key", "empty text", allowed),
-        (of(&"x".repeat(257)), "ordering_key", "text of 257 bytes", allowed),
-        (of(&"ø".repeat(129)), "ordering_key", "text of 258 bytes", allowed),
-        (of("a\0b"), "ordering_key", "text with the character '\\0'", allowed),
-        (of("a\nb"), "ordering_key", "text with the character '\\n'", allowed),
-        (of("\u{9b}"), "ordering_key", "text with the character '\\u{9b}'", allowed),
-        (refused("".parse::<Key>()), "key", "empty text", allowed),
+        (of(""), "ordering_key", "empty", allowed),
+        (of(&"x".repeat(257)), "ordering_key", "257 bytes", allowed),
+        (of(&"ø".repeat(129)), "ordering_key", "258 bytes", allowed),
+        (of("a\0b"), "ordering_key", "invalid character '\\0'", allowed),
+        (of("a\nb"), "ordering_key", "invalid character '\\n'", allowed),
+        (of("\u{9b}"), "ordering_key", "invalid character '\\u{9b}'", allowed),
+        (refused("".parse::<Key>()), "key", "empty", allowed),
     ]);
     assert!(serde_json::from_str::<Key>("\"\"").is_err(), "text from outside is checked as well");
     let texts =
@@ -344,8 +349,8 @@ fn limits_and_rates_that_are_none_or_without_a_bound_are_refused() {
         (
             rate(Rate::new(1, month).burst(1_000_000)),
             "limit.rate.burst",
-            "1000000, which take 2678400000000 seconds to come",
-            "as many as come within 3162240000 seconds",
+            "1000000, which takes 2678400000000 seconds to refill",
+            "a burst that refills within 3162240000 seconds",
         ),
     ]);
     let most = Rate { times: 1_000_000, per: Duration::from_millis(1), burst: 1_000_000 };

@@ -56,7 +56,7 @@ fn the_compatible_range_is_15_to_60_whole_seconds_or_endless() {
         let complaint = refused(Ttl::compatible(value));
         assert_eq!(complaint.field, "ttl", "{value}");
         assert_eq!(complaint.found, format!("{value:?} seconds"));
-        assert_eq!(complaint.allowed, "15 to 60 whole seconds, or -1 for a lease without end");
+        assert_eq!(complaint.allowed, "15 to 60 whole seconds, or -1 for a lease without expiry");
     }
     for whole in 15..=60_u32 {
         let span = Duration::from_secs(whole.into());
@@ -93,21 +93,21 @@ fn names_that_could_be_mistaken_for_others_on_their_way_are_refused() {
     let wide = "ø".repeat(513);
     #[rustfmt::skip]
     let rows = [
-        ("",            "empty text"),
-        (&long,         "text of 1025 bytes"),
-        (&wide,         "text of 1026 bytes"),
-        (".",           "text with the part \".\""),
-        ("..",          "text with the part \"..\""),
-        ("a/../b",      "text with the part \"..\""),
-        ("../b",        "text with the part \"..\""),
-        ("a/..",        "text with the part \"..\""),
-        ("a/./b",       "text with the part \".\""),
-        ("a/.",         "text with the part \".\""),
-        ("a\0b",        "text with the character '\\0'"),
-        ("a\nb",        "text with the character '\\n'"),
-        ("a\tb",        "text with the character '\\t'"),
-        ("\u{7f}",      "text with the character '\\u{7f}'"),
-        ("\u{85}",      "text with the character '\\u{85}'"),
+        ("",            "empty"),
+        (&long,         "1025 bytes"),
+        (&wide,         "1026 bytes"),
+        (".",           "path segment \".\""),
+        ("..",          "path segment \"..\""),
+        ("a/../b",      "path segment \"..\""),
+        ("../b",        "path segment \"..\""),
+        ("a/..",        "path segment \"..\""),
+        ("a/./b",       "path segment \".\""),
+        ("a/.",         "path segment \".\""),
+        ("a\0b",        "invalid character '\\0'"),
+        ("a\nb",        "invalid character '\\n'"),
+        ("a\tb",        "invalid character '\\t'"),
+        ("\u{7f}",      "invalid character '\\u{7f}'"),
+        ("\u{85}",      "invalid character '\\u{85}'"),
     ];
     for (text, found) in rows {
         let complaint = refused(LeaseName::new(text));
@@ -191,7 +191,7 @@ fn an_id_is_a_number_whatever_its_letters() {
 #[test]
 fn a_holder_is_shown_by_what_is_known_of_it() {
     let host = HostId::from_bytes([7; 16]);
-    assert_eq!(Holder::default().to_string(), "somebody unnamed");
+    assert_eq!(Holder::default().to_string(), "an unnamed holder");
     assert_eq!(Holder { host: Some(host), ..Holder::default() }.to_string(), format!("host {host}"));
     assert_eq!(Holder { host: Some(host), ..Holder::named("web-3") }.to_string(), "web-3");
 }
@@ -210,7 +210,7 @@ fn wishes_beyond_a_limit_are_refused_by_field() {
         |field: &str, found: &str, allowed: &str| (field.to_owned(), found.to_owned(), allowed.to_owned());
     let long = Holder::named(&"x".repeat(257));
     assert_eq!(found(acquire(long.clone())), row("holder", "257 bytes", "at most 256 bytes"));
-    let odd = row("holder", "text with the character '\\u{1b}'", "text without control characters");
+    let odd = row("holder", "invalid character '\\u{1b}'", "text without control characters");
     assert_eq!(found(acquire(Holder::named("\u{1b}[2J"))), odd);
     assert_eq!(
         found(acquire(meta("k", &"x".repeat(1_025)))),
@@ -249,18 +249,18 @@ fn a_refusal_is_told_in_a_sentence() {
     let held = |until| Held { by: by(A), fence: FENCE, since, until, waiting: 3 };
     let (then, later) = ("1970-01-01T00:15:00.000000Z", "1970-01-01T00:17:10.000000Z");
     let rows = [
-        (held(until), format!("it is held by web-1 since {then}, until {later} unless renewed")),
-        (held(None), format!("it is held by web-1 since {then}, without end")),
-        (Breaking { until: at(NOW + 30) }, format!("it is being broken and free at {later}")),
+        (held(until), format!("held by web-1 since {then}, until {later} unless renewed")),
+        (held(None), format!("held by web-1 since {then}, without expiry")),
+        (Breaking { until: at(NOW + 30) }, format!("being broken; free at {later}")),
         (
             Awaited { ahead: 2, again: at(NOW + 30) },
-            format!("it is free, but 2 came before; try again at {later}"),
+            format!("free, but reserved for 2 earlier waiters; retry at {later}"),
         ),
-        (WrongId, "it is not held under this id".to_owned()),
-        (Lost { fence: FENCE }, "it was lost: its last ownership has fence 7".to_owned()),
-        (Lapsed { at: since }, format!("it lapsed at {then}")),
-        (Broken, "somebody broke it".to_owned()),
-        (NotHeld, "nobody holds it".to_owned()),
+        (WrongId, "not held under this ID".to_owned()),
+        (Lost { fence: FENCE }, "lost; it was granted again under fencing token 7".to_owned()),
+        (Lapsed { at: since }, format!("lapsed at {then}")),
+        (Broken, "it was broken".to_owned()),
+        (NotHeld, "not held".to_owned()),
     ];
     for (refusal, sentence) in rows {
         assert_eq!(refusal.to_string(), sentence);

@@ -71,24 +71,21 @@ fn json_names_exactly_one_rule_and_what_bounds_it() {
         assert_eq!(json(text).unwrap(), parse(line), "{text}");
     }
     for (text, words) in [
-        ("{}", "schedule: there are 0 rules; write exactly one of cron, every"),
-        (r#"{"cron": "* * * * *", "every": "1m"}"#, "schedule: there are 2 rules"),
-        (r#"{"cron": "* * * * 8"}"#, "weekday at column 9: 8 is not one of 0 to 6"),
+        ("{}", "schedule: 0 rules; expected exactly one of cron, every"),
+        (r#"{"cron": "* * * * *", "every": "1m"}"#, "schedule: 2 rules"),
+        (r#"{"cron": "* * * * 8"}"#, "weekday at column 9: 8 is outside 0 to 6"),
         (r#"{"every": "24:00:00"}"#, "every at column 1: `24:00:00` means 24 days"),
-        (r#"{"every": "1m", "dialect": "unix"}"#, "dialect: this rule has none"),
-        (r#"{"cron": "* * * * *", "from": "2026-01-05T09:30:00Z"}"#, "from: this rule has none"),
-        (
-            r#"{"version": 2, "every": "1m"}"#,
-            "version: 2 is not known to this version of the program; write 1",
-        ),
+        (r#"{"every": "1m", "dialect": "unix"}"#, "dialect: this kind of rule has none"),
+        (r#"{"cron": "* * * * *", "from": "2026-01-05T09:30:00Z"}"#, "from: this kind of rule has none"),
+        (r#"{"version": 2, "every": "1m"}"#, "version: 2 is not supported by this version; write 1"),
         (r#"{"every": "1m", "color": "red"}"#, "unknown field `color`"),
-        (r#"{"every": "1m", "zone": "Mars"}"#, "zone: there is no zone \"Mars\""),
+        (r#"{"every": "1m", "zone": "Mars"}"#, "zone: \"Mars\" is not a zone"),
         (r#"{"every": "1m", "jitter": "2d"}"#, "jitter: 2d is too long"),
-        (r#"{"every": "1m", "except": ["someday"]}"#, "except: \"someday\" is no day"),
-        (r#"{"every": "1m", "most_runs": 0}"#, "most_runs: 0 runs are none"),
+        (r#"{"every": "1m", "except": ["someday"]}"#, "except: \"someday\" is not a day"),
+        (r#"{"every": "1m", "most_runs": 0}"#, "most_runs: 0 runs"),
         (r#"{"every": 60}"#, "invalid type: integer `60`, expected a string"),
         ("60", "invalid type: integer `60`, expected a schedule as text or as an object"),
-        (r#""soon""#, "schedule: \"soon\" is no schedule"),
+        (r#""soon""#, "schedule: \"soon\" is not a schedule"),
     ] {
         let found = json(text).unwrap_err();
         assert!(found.starts_with(words), "{text}: {found}");

@@ -227,7 +227,11 @@ fn a_bad_word_is_refused_in_each_field() {
         fields[place] = "1,bad,3";
         let text = fields.join(" ");
         let words = crate::schedule::given::refusal(&text);
-        assert_eq!(words, format!("{field} at column {}: \"bad\" is no {field}", place * 2 + 3), "{text}");
+        assert_eq!(
+            words,
+            format!("{field} at column {}: \"bad\" is not a valid {field}", place * 2 + 3),
+            "{text}"
+        );
     }
 }
 

@@ -187,45 +187,42 @@ fn what_is_not_supported_is_refused_by_name_and_column() {
         ("RRULE:FREQ=YEARLY;BYEASTER=1", "rrule at column 43: BYEASTER is not supported"),
         (
             "RRULE:FREQ=YEARLY EXDATE:20260106T093000",
-            "EXDATE at column 43: EXDATE is not supported; days to leave out",
+            "EXDATE at column 43: EXDATE is not supported; use the schedule",
         ),
         (
             "RRULE:FREQ=FORTNIGHTLY",
-            "FREQ at column 31: `FORTNIGHTLY` is no frequency; write SECONDLY to YEARLY",
+            "FREQ at column 31: `FORTNIGHTLY` is not a frequency; write SECONDLY to YEARLY",
         ),
-        ("RRULE:FREQ=DAILY;FREQ=DAILY", "FREQ at column 42: it is there twice"),
-        ("RRULE:INTERVAL=2", "FREQ: it is missing"),
-        ("RRULE:FREQ=DAILY;INTERVAL=0", "INTERVAL at column 42: `0` is out of range; 1 to 100000"),
-        ("RRULE:FREQ=DAILY;COUNT=20000", "COUNT at column 42: `20000` is out of range; 1 to 10000"),
-        ("RRULE:FREQ=DAILY;COUNT=2;UNTIL=20270101", "COUNT at column 42: does not stand with UNTIL"),
-        ("RRULE:FREQ=WEEKLY;BYMONTHDAY=1", "BYMONTHDAY at column 43: does not stand with FREQ=WEEKLY"),
+        ("RRULE:FREQ=DAILY;FREQ=DAILY", "FREQ at column 42: it occurs twice"),
+        ("RRULE:INTERVAL=2", "FREQ: missing"),
+        ("RRULE:FREQ=DAILY;INTERVAL=0", "INTERVAL at column 42: `0` is out of range; expected 1 to 100000"),
+        ("RRULE:FREQ=DAILY;COUNT=20000", "COUNT at column 42: `20000` is out of range; expected 1 to 10000"),
+        ("RRULE:FREQ=DAILY;COUNT=2;UNTIL=20270101", "COUNT at column 42: cannot be combined with UNTIL"),
+        ("RRULE:FREQ=WEEKLY;BYMONTHDAY=1", "BYMONTHDAY at column 43: cannot be combined with FREQ=WEEKLY"),
         ("RRULE:FREQ=WEEKLY;BYDAY=2MO", "BYDAY at column 43: `2MO` counts weekdays"),
-        ("RRULE:FREQ=MONTHLY;BYDAY=6MO", "BYDAY at column 44: `6` is not one of 1 to 5 or -1 to -5"),
-        ("RRULE:FREQ=MONTHLY;BYDAY=XX", "BYDAY at column 44: `XX` is no weekday; write MO"),
-        (
-            "RRULE:FREQ=MONTHLY;BYMONTHDAY=0",
-            "BYMONTHDAY at column 44: `0` is not one of 1 to 31 or -1 to -31",
-        ),
-        ("RRULE:FREQ=HOURLY;BYSETPOS=1", "BYSETPOS at column 43: stands with DAILY and longer only"),
-        ("RRULE:FREQ=DAILY;BYHOUR=24", "BYHOUR at column 42: `24` is not one of 0 to 23"),
+        ("RRULE:FREQ=MONTHLY;BYDAY=6MO", "BYDAY at column 44: `6` is outside 1 to 5 and -1 to -5"),
+        ("RRULE:FREQ=MONTHLY;BYDAY=XX", "BYDAY at column 44: `XX` is not a weekday; write MO"),
+        ("RRULE:FREQ=MONTHLY;BYMONTHDAY=0", "BYMONTHDAY at column 44: `0` is outside 1 to 31 and -1 to -31"),
+        ("RRULE:FREQ=HOURLY;BYSETPOS=1", "BYSETPOS at column 43: requires FREQ=DAILY or longer"),
+        ("RRULE:FREQ=DAILY;BYHOUR=24", "BYHOUR at column 42: `24` is outside 0 to 23"),
         (
             "RRULE:FREQ=DAILY;UNTIL=soon",
-            "UNTIL at column 42: `SOON` is no end; write 20261231T235959Z or 20261231",
+            "UNTIL at column 42: `SOON` is not an end; write 20261231T235959Z or 20261231",
         ),
-        ("RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "rrule: it never comes"),
-        ("RRULE:FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30", "rrule: it never comes"),
+        ("RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "rrule: the rule never matches"),
+        ("RRULE:FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30", "rrule: the rule never matches"),
         (
             "RRULE:FREQ=DAILY;UNTIL=20250101T000000Z",
-            "schedule: with this calendar and these bounds it never fires",
+            "schedule: with these skipped days and bounds it never runs",
         ),
-        ("RRULE:FREQ=DAILY RRULE:FREQ=DAILY", "rrule at column 42: there is more than one rule"),
-        ("", "rrule: there is no rule; write RRULE:FREQ=DAILY"),
-        ("nonsense", "rrule at column 25: \"nonsense\" is no part of a rule"),
+        ("RRULE:FREQ=DAILY RRULE:FREQ=DAILY", "rrule at column 42: more than one rule"),
+        ("", "rrule: missing rule; write RRULE:FREQ=DAILY"),
+        ("nonsense", "rrule at column 25: \"nonsense\" is not a part of a rule"),
     ] {
         let found = refusal(&format!("{start}{rule}"));
         assert!(found.starts_with(words), "{rule}: {found}");
     }
-    assert!(refusal("RRULE:FREQ=DAILY").starts_with("DTSTART: a rule counts from its start"));
+    assert!(refusal("RRULE:FREQ=DAILY").starts_with("DTSTART: missing start"));
     assert!(refusal("DTSTART:20260230T000000 RRULE:FREQ=DAILY").starts_with("DTSTART at column 1"));
     assert!(refusal("DTSTART;TZID=Mars:20260101T000000 RRULE:FREQ=DAILY").starts_with("zone at column 14"));
     let two_zones = "DTSTART;TZID=Europe/Berlin:20260101T000000 RRULE:FREQ=DAILY in Europe/Paris";

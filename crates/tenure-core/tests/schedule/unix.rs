@@ -51,7 +51,7 @@ fn sunday_is_0_and_7() {
     assert_eq!(days("unix 0 0 * * 0-7", after, 2), ["02-02", "02-03"]);
     assert!(refusal("unix 0 0 * * 5-0").contains("backwards"));
     assert!(refusal("unix 0 0 * * FRI-MON").contains("`Fri-Sat,Sun-Mon`"));
-    assert!(refusal("unix 0 0 * * 8").contains("8 is not one of 0 to 7"));
+    assert!(refusal("unix 0 0 * * 8").contains("8 is outside 0 to 7"));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn days_from_the_end_of_the_month() {
     // A month of 30 days has no day 30 days before its last.
     assert_eq!(days("unix 0 0 L-30 * *", after, 3), ["01-01", "03-01", "05-01"]);
     assert!(refusal("unix 0 0 L-31 * *").contains("L-1 to L-30"));
-    assert!(refusal("unix 0 0 L-30 2 *").contains("no such day ever comes in February"));
+    assert!(refusal("unix 0 0 L-30 2 *").contains("this day never occurs in February"));
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn the_working_day_next_to_a_day() {
     }
     // The 31st of May 2026 is a Sunday at the end of its month; a month without a 31st has none.
     assert_eq!(days("unix 0 0 31W * *", "2026-05-01T00:00:00Z", 2), ["05-29", "07-31"]);
-    assert!(refusal("unix 0 0 32W * *").contains("32 is not one of 1 to 31"));
-    assert!(refusal("unix 0 0 W * *").contains("\"W\" is no day"));
+    assert!(refusal("unix 0 0 32W * *").contains("32 is outside 1 to 31"));
+    assert!(refusal("unix 0 0 W * *").contains("\"W\" is not a valid day"));
 }
 
 #[test]
@@ -102,8 +102,7 @@ fn the_nth_and_the_last_of_a_weekday() {
 fn what_cron_programs_disagree_on_is_refused() {
     assert_eq!(
         refusal("unix 0 0 */2 * MON"),
-        "day at column 10: with both day and weekday, cron programs disagree on `*/2`; \
-         write `1-31/2` for \"or\", or use the ncrontab dialect for \"and\""
+        "day at column 10: with both day and weekday set, cron programs disagree on `*/2`; write `1-31/2` for \"or\", or use the ncrontab dialect for \"and\""
     );
     assert!(refusal("unix 0 0 1 * */2").contains("`0-6/2`"));
     assert_eq!(days("unix 0 0 */2 * *", "2026-02-01T12:00:00Z", 2), ["02-03", "02-05"]);

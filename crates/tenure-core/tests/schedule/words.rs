@@ -95,8 +95,7 @@ fn the_words_tell_the_bounds_too() {
     let schedule = schedule.with_jitter(Jitter::within(Duration::from_secs(90)).unwrap());
     assert_eq!(
         schedule.describe(),
-        "every day at 09:00, UTC, from 2026-01-01 00:00 UTC, until 2026-12-31 23:59:59 UTC, at most 100 times, \
-         except on sat and 12-25, put off by up to 1 minute and 30 seconds"
+        "every day at 09:00, UTC, from 2026-01-01 00:00 UTC, until 2026-12-31 23:59:59 UTC, at most 100 times, except on sat and 12-25, delayed by up to 1 minute and 30 seconds"
     );
 }
 
@@ -105,18 +104,18 @@ fn what_may_not_be_meant_is_warned_of() {
     let warnings = |text: &str| parse(text).warnings();
     assert_eq!(
         warnings("0 0 13 * 5"),
-        ["both day and weekday are given: a date has to match both; in the unix dialect, one would do"]
+        ["both day and weekday are set, and a date must match both; in the unix dialect, one is enough"]
     );
     assert_eq!(
         warnings("*/25 * * * *"),
-        ["every 25 minutes do not fill an hour evenly: after minute 50 comes minute 0, 10 later"]
+        ["every 25 minutes does not divide an hour evenly: minute 50 is followed by minute 0, 10 later"]
     );
     assert_eq!(
         warnings("0 */5 * * *"),
-        ["every 5 hours do not fill a day evenly: after hour 20 comes hour 0, 4 later"]
+        ["every 5 hours does not divide a day evenly: hour 20 is followed by hour 0, 4 later"]
     );
-    assert_eq!(warnings("0 0 31 * *"), ["months without a 31st are left out"]);
-    assert_eq!(warnings("0 0 30,31 * *"), ["months without a 30th are left out"]);
+    assert_eq!(warnings("0 0 31 * *"), ["months without a 31st are skipped"]);
+    assert_eq!(warnings("0 0 30,31 * *"), ["months without a 30th are skipped"]);
     for fine in
         ["unix 0 0 13 * 5", "*/15 * * * *", "0 0 1,31 * *", "unix 0 0 L * *", "every 7m", "0 9 * * 1-5"]
     {

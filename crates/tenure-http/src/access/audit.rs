@@ -41,7 +41,7 @@ impl Act {
     pub(super) async fn note(mut self, api: &Api, status: StatusCode) {
         self.status = status.as_u16();
         if let Err(error) = self.written(api).await {
-            tracing::error!(%error, who = self.who, method = self.method, path = self.path, "this was not written down");
+            tracing::error!(%error, who = self.who, method = self.method, path = self.path, "failed to write audit entry");
         }
     }
 

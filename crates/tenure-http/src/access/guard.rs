@@ -17,7 +17,7 @@ use crate::hide::View;
 use crate::problem::{Problem, ProblemType};
 
 /// What is told of an access token that is good no more.
-const TAKEN_BACK: &str = "the access token is not known here, was taken back, or is over";
+const TAKEN_BACK: &str = "unknown, expired or revoked access token";
 
 /// Who asks, as far as that is known.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl Who {
     pub(super) fn words(&self) -> String {
         self.0
             .as_ref()
-            .map_or_else(|| "anybody".to_owned(), |found| format!("{} ({})", found.0.name, found.0.id))
+            .map_or_else(|| "anonymous".to_owned(), |found| format!("{} ({})", found.0.name, found.0.id))
     }
 }
 
@@ -81,12 +81,12 @@ pub(crate) async fn guarded(
         Err(problem) => return refused(problem),
     };
     if api.is_read_only() && changes && !matches!(needs, Needs::Nothing | Needs::Anyone) {
-        let detail = "this server only tells; ask another one to have something changed";
+        let detail = "this server is read-only; send changes to another server";
         return Problem::new(ProblemType::ReadOnly, detail).into_response();
     }
     let reveals = who.0.is_some() && asks_to_reveal(request.uri().query());
     if reveals && !who.may_reveal() {
-        let detail = "to be shown what is hidden needs the right manage";
+        let detail = "showing hidden values requires the scope manage";
         return Problem::new(ProblemType::Forbidden, detail).with("needs", "manage").into_response();
     }
     let noted =
@@ -122,7 +122,7 @@ async fn done(api: &Api, noted: Option<audit::Act>, request: Request, next: Next
         response
     });
     done.await.unwrap_or_else(|_| {
-        let detail = "this was not brought to an end; the operator finds more in the log";
+        let detail = "internal error; see the server log";
         Problem::new(ProblemType::Internal, detail).into_response()
     })
 }
@@ -140,20 +140,21 @@ async fn who(
     let mut said = headers.get_all(AUTHORIZATION).iter();
     let (Some(said), None) = (said.next(), said.next()) else {
         return Err(nobody(
-            "the header authorization is not there, or there twice; it has to be Bearer and an access token",
+            "missing or repeated Authorization header; expected `Bearer` and an access token",
         ));
     };
     let text = said.to_str().ok().and_then(|said| {
         let (scheme, text) = said.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(text.trim())
     });
-    let text = text.ok_or_else(|| nobody("the header authorization has to be Bearer and an access token"))?;
+    let text =
+        text.ok_or_else(|| nobody("invalid Authorization header; expected `Bearer` and an access token"))?;
     let clock = api.tenure().store().clock();
     if let Some(remote) = remote
         && !api.known().has_met(api.tenure(), text)
         && let Some(wait) = api.strangers().wait(remote, api.unknown_tokens_per_minute(), clock.moment())
     {
-        let detail = "too many access tokens that nobody knows came from this address; no other is looked up until it has waited";
+        let detail = "too many unknown access tokens from this address; retry after the delay in Retry-After";
         return Err(Problem::new(ProblemType::RateLimited, detail).retry_after(wait));
     }
     let found = api.known().find(api.tenure(), text).await?;
@@ -162,13 +163,12 @@ async fn who(
     }
     let found = found.ok_or_else(|| nobody(TAKEN_BACK))?;
     if !needs.are_met(&found.0.scopes) {
-        let detail =
-            format!("this needs the right {needs}, which the access token {} does not give", found.0.id);
+        let detail = format!("this requires the scope {needs}, which access token {} lacks", found.0.id);
         return Err(Problem::new(ProblemType::Forbidden, detail).with("needs", needs.to_string()));
     }
     if within == Within::Whole && !found.0.reach.is_whole() {
         let detail = format!(
-            "this concerns the whole store, and the access token {} reaches only some of its jobs",
+            "this concerns the whole store, but access token {} is limited to some queues or kinds",
             found.0.id
         );
         return Err(Problem::new(ProblemType::Forbidden, detail).with("within", within.to_string()));

@@ -26,30 +26,30 @@ pub(crate) use reach::Within;
 pub use strangers::Remote;
 pub use tokens::{AccessToken, NewAccessToken, TokenError, Tokens};
 
-/// Whether whoever asks has to say who he is.
+/// The authentication mode of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Nobody has: everybody who can reach the server may ask everything. Only for a server that nobody else can reach, or
-    /// before which somebody stands who lets nobody in.
+    /// No authentication: everybody who can reach the server may do everything. Use it only for a server on a
+    /// loopback address or behind an authenticating proxy.
     #[default]
     Open,
-    /// Everybody has, by an access token.
+    /// Every request needs an access token.
     Tokens,
 }
 
-/// A right that an access token gives.
+/// A scope of an access token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// To enqueue jobs, and to end or remove them again.
+    /// Enqueue, cancel and delete jobs.
     Enqueue,
-    /// To claim jobs and tell how they went, and to hold leases.
+    /// Claim and settle jobs, and hold leases.
     Work,
-    /// To look at everything but webhooks, push endpoints, access tokens and the audit.
+    /// Read everything except webhooks, push endpoints, access tokens and the audit log.
     Read,
-    /// To look, and to change what others have set: queues, schedules, leases, webhooks, push endpoints, jobs that have ended.
+    /// Read everything, and change queues, schedules, leases, webhooks, push endpoints and finished jobs.
     Manage,
-    /// All of it, and access tokens and the audit.
+    /// Everything, including access tokens and the audit log.
     Admin,
 }
 
@@ -65,10 +65,10 @@ pub(crate) enum Needs {
 }
 
 impl Scope {
-    /// Every right.
+    /// Every scope.
     pub const ALL: [Self; 5] = [Self::Enqueue, Self::Work, Self::Read, Self::Manage, Self::Admin];
 
-    /// Its name.
+    /// Returns the name of the scope.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -9,8 +9,7 @@ use tenure::{Condition, Filter, Invalid, JobRecord, Kind, QueueName};
 /// Names of one sort that a reach says at most.
 const MOST: usize = 64;
 
-/// The jobs that an access token reaches: those of some queues, of some kinds, or both. Whatever it allows, it allows for
-/// these only. One that says neither reaches the whole store.
+/// Limits an access token to jobs of some queues, some kinds, or both. Without limits it covers the whole store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Reach {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -19,7 +18,7 @@ pub struct Reach {
     kinds: Vec<Names>,
 }
 
-/// One name, or with a star at its end all that begin so.
+/// A name, or a prefix followed by `*`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -40,11 +39,10 @@ pub(crate) enum Within {
 }
 
 impl Reach {
-    /// The jobs of these queues and of these kinds; of all queues, or of all kinds, if none is said. A star at the end of a
-    /// name stands for anything.
+    /// Creates limits from queues and kinds; an empty list means all. A trailing `*` matches any suffix.
     ///
     /// # Errors
-    /// A name that no queue and no kind can have, or too many.
+    /// An invalid name, or too many names.
     pub fn new(queues: &[String], kinds: &[String]) -> Result<Self, Invalid> {
         Ok(Self { queues: names("queues", queues)?, kinds: names("kinds", kinds)? })
     }
@@ -53,24 +51,24 @@ impl Reach {
         Self { queues: Vec::new(), kinds: Vec::new() }
     }
 
-    /// Whether it is the whole store.
+    /// Returns `true` if it covers the whole store.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.queues.is_empty() && self.kinds.is_empty()
     }
 
-    /// Whether a job of this kind in this queue is reached.
+    /// Returns `true` if it covers jobs of this kind in this queue.
     #[must_use]
     pub fn covers(&self, queue: &str, kind: &str) -> bool {
         self.covers_queue(queue) && self.covers_kind(kind)
     }
 
-    /// The queues, as they were said.
+    /// Returns the queues as given.
     pub fn queues(&self) -> impl Iterator<Item = String> {
         self.queues.iter().map(Names::to_string)
     }
 
-    /// The kinds, as they were said.
+    /// Returns the kinds as given.
     pub fn kinds(&self) -> impl Iterator<Item = String> {
         self.kinds.iter().map(Names::to_string)
     }
@@ -140,7 +138,7 @@ fn names(field: &str, said: &[String]) -> Result<Vec<Names>, Invalid> {
     if said.len() > MOST {
         return Err(Invalid::new(
             field,
-            format_args!("{} of them", said.len()),
+            format_args!("{} entries", said.len()),
             format_args!("at most {MOST}"),
         ));
     }

@@ -25,25 +25,25 @@ const BODY_BYTES: usize = 32 * 1024;
 /// A name, or what names begin with.
 const NAMES: &str = r"^([A-Za-z0-9._:-]{1,128}\*?|\*)$";
 
-/// An access token that somebody wants.
+/// An access token to create.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TokenAsk {
-    /// Whose it is, for people.
+    /// Owner of the token, for people.
     #[schemars(length(min = 1, max = 256))]
     name: String,
-    /// What it allows.
+    /// Scopes that the token grants.
     #[schemars(length(min = 1))]
     scopes: Vec<Scope>,
-    /// For jobs of which queues; of all if none is said. A star at the end of a name stands for anything.
+    /// Limits the token to jobs of these queues; a trailing `*` matches any suffix. Default: all queues.
     #[serde(default)]
     #[schemars(length(max = 64), inner(regex(pattern = NAMES)))]
     queues: Vec<String>,
-    /// For jobs of which kinds, likewise.
+    /// Limits the token to jobs of these kinds; a trailing `*` matches any suffix. Default: all kinds.
     #[serde(default)]
     #[schemars(length(max = 64), inner(regex(pattern = NAMES)))]
     kinds: Vec<String>,
-    /// For how long it is good; for good if it is not said.
+    /// Lifetime in seconds; default: no expiry.
     #[schemars(range(min = 1.0, max = shape::LONGEST))]
     expires_in_seconds: Option<f64>,
 }
@@ -52,19 +52,19 @@ pub(crate) struct TokenAsk {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "AccessToken")]
 pub(crate) struct TokenDocument {
-    /// Its id, which is no secret.
+    /// Token ID; not secret.
     id: String,
-    /// Whose it is, for people.
+    /// Owner of the token, for people.
     name: String,
-    /// What it allows.
+    /// Scopes that the token grants.
     scopes: Vec<Scope>,
-    /// For jobs of which queues; of all if there is none.
+    /// Queues that the token is limited to; empty means all.
     queues: Vec<String>,
-    /// For jobs of which kinds; of all if there is none.
+    /// Kinds that the token is limited to; empty means all.
     kinds: Vec<String>,
-    /// When it was made.
+    /// Creation time.
     created_at: String,
-    /// From when on it is good no more.
+    /// Expiry time.
     expires_at: Option<String>,
 }
 
@@ -72,9 +72,9 @@ pub(crate) struct TokenDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "NewAccessToken")]
 pub(crate) struct NewTokenDocument {
-    /// Its text, which nobody is told again.
+    /// The token itself, which is shown only once.
     token: String,
-    /// What is known of it.
+    /// The token's public fields.
     #[serde(flatten)]
     known: TokenDocument,
 }
@@ -86,32 +86,32 @@ pub(crate) struct TokenPage {
     next_cursor: Option<String>,
 }
 
-/// Who asks.
+/// The identity of the caller.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WhoAmI")]
 pub(crate) struct WhoDocument {
-    /// Whether whoever asks has to say who he is.
+    /// `true` if the server requires no authentication.
     open: bool,
-    /// The access token that was shown.
+    /// The access token of this request.
     token: Option<TokenDocument>,
 }
 
-/// What somebody did.
+/// An audited action.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "AuditEntry")]
 pub(crate) struct AuditDocument {
-    /// Its number: later ones have greater ones.
+    /// Entry number; later entries have greater numbers.
     number: u64,
     at: String,
-    /// Who did it.
+    /// Name of the actor.
     who: String,
     method: String,
     path: String,
-    /// How it was answered.
+    /// Status code of the response.
     status: u16,
 }
 
-/// A page of the audit.
+/// A page of audit entries.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AuditPage {
     items: Vec<AuditDocument>,
@@ -160,7 +160,7 @@ pub(crate) async fn revoke(api: Api, Path(id): Path<String>) -> Result<Response,
     let IdText(id) = id.parse()?;
     match Tokens::of(api.tenure()).revoke(&id).await.map_err(Error::from)? {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(Problem::new(ProblemType::NotFound, format!("there is no access token {id}"))),
+        false => Err(Problem::new(ProblemType::NotFound, format!("access token {id} not found"))),
     }
 }
 
@@ -204,7 +204,7 @@ impl std::str::FromStr for IdText {
         if text.len() == 12 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return Ok(Self(text.to_owned()));
         }
-        Err(tenure::Invalid::new("token id", "another text", "12 of the characters 0-9 a-f"))
+        Err(tenure::Invalid::new("token id", "invalid value", "12 characters of 0-9 a-f"))
     }
 }
 
@@ -215,7 +215,7 @@ impl std::str::FromStr for Number {
     type Err = tenure::Invalid;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || tenure::Invalid::new("cursor", "another text", "`next_cursor` of the page before");
+        let wrong = || tenure::Invalid::new("cursor", "invalid value", "`next_cursor` of the previous page");
         text.parse().map(Self).map_err(|_| wrong())
     }
 }

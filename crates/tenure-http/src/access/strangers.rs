@@ -13,8 +13,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Addresses that are remembered at most.
 const MOST: usize = 10_000;
 
-/// Where a request comes from. A server notes it with each, among its extensions; whoever asks the routes of the contract in the
-/// same program hands it on, or else the guesses of all who ask through him are counted as nobody's.
+/// The client address of a request. A server adds it to the extensions of each request. A program that calls these
+/// routes in process must pass it on, because otherwise guessed tokens cannot be rate limited by address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote(pub IpAddr);
 

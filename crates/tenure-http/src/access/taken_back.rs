@@ -80,7 +80,7 @@ async fn look_after(tenure: Tenure, watched: Watched, found: Found, over: watch:
             Ok(true) => {}
             Ok(false) => break,
             // What the store has said last holds until it can be asked again.
-            Err(error) => tracing::debug!(%error, "an access token cannot be looked at"),
+            Err(error) => tracing::debug!(%error, "failed to check an access token"),
         }
     }
     lock(&watched).remove(&found.0.id);

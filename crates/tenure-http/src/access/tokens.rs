@@ -20,49 +20,49 @@ const NAME_BYTES: usize = 256;
 const ID: usize = 6;
 const SECRET: usize = 32;
 
-/// An access token, as the store knows it: without its secret.
+/// An access token without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessToken {
-    /// Its id, which is no secret.
+    /// Token ID; not secret.
     pub id: String,
-    /// Whose it is, for people.
+    /// Owner of the token, for people.
     pub name: String,
-    /// What it allows.
+    /// Scopes that the token grants.
     pub scopes: Vec<Scope>,
-    /// For which jobs it allows that.
+    /// Jobs that the token is limited to.
     pub reach: Reach,
-    /// When it was made.
+    /// Creation time.
     pub created: Timestamp,
-    /// From when on it is good no more; for good if `None`.
+    /// Expiry time; `None` means no expiry.
     pub expires: Option<Timestamp>,
 }
 
-/// What is wanted of a new access token.
+/// An access token to create.
 #[derive(Debug, Clone)]
 pub struct NewAccessToken {
-    /// Whose it is, for people.
+    /// Owner of the token, for people.
     pub name: String,
-    /// What it allows.
+    /// Scopes that the token grants.
     pub scopes: Vec<Scope>,
-    /// For which jobs it allows that.
+    /// Jobs that the token is limited to.
     pub reach: Reach,
-    /// For how long it is good; for good if `None`.
+    /// Lifetime; `None` means no expiry.
     pub keep: Option<Duration>,
 }
 
-/// Why an access token was neither made nor found.
+/// The error of an access token operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// A value is not allowed.
+    /// A value is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
     /// The store could not answer.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// The system gives no chance.
-    #[error("no secret can be drawn: {0}")]
+    /// The system provides no randomness.
+    #[error("cannot generate a secret: {0}")]
     NoSecret(String),
 }
 
@@ -84,16 +84,17 @@ struct Kept {
 }
 
 impl<'a> Tokens<'a> {
-    /// Those of this store.
+    /// Returns access to the tokens of this store.
     #[must_use]
     pub fn of(tenure: &'a Tenure) -> Self {
         Self { tenure }
     }
 
-    /// Makes one, and answers it with its text, which nobody can be told again: the store has only a digest of it.
+    /// Creates a token and returns it with its text. The store keeps only a digest, so the text is available only
+    /// once.
     ///
     /// # Errors
-    /// A name or rights that are not allowed, or a fault of the store.
+    /// An invalid name or scope, or a fault of the store.
     pub async fn create(&self, new: NewAccessToken) -> Result<(AccessToken, String), TokenError> {
         let scopes = check(&new)?;
         let no_secret = |error: getrandom::Error| TokenError::NoSecret(error.to_string());
@@ -113,14 +114,16 @@ impl<'a> Tokens<'a> {
         let put = Put { shelf: shelf()?, key, only: Only::Absent, to: Some(value) };
         match self.write(put).await? {
             Written::Done { .. } => {}
-            Written::Refused(_) => return Err(TokenError::NoSecret("an id was drawn twice".to_owned())),
+            Written::Refused(_) => {
+                return Err(TokenError::NoSecret("the generated ID is already in use".to_owned()));
+            }
         }
         let expires = new.keep.map(|keep| created.after(keep));
         let text = format!("{PREFIX}{id}_{secret}");
         Ok((AccessToken { id, name: new.name, scopes, reach: new.reach, created, expires }, text))
     }
 
-    /// All of them, by id, of which a page has so many at most; behind the id that is given.
+    /// Lists tokens by ID, page by page, after the given ID.
     ///
     /// # Errors
     /// A fault of the store.
@@ -136,7 +139,7 @@ impl<'a> Tokens<'a> {
         Ok((tokens, page.next.map(|next| next.as_str().to_owned())))
     }
 
-    /// Takes one back; answers whether it was there. Servers may believe in it for a few seconds more.
+    /// Revokes a token and returns whether it existed. Servers may accept it for a few more seconds.
     ///
     /// # Errors
     /// A fault of the store.
@@ -175,11 +178,11 @@ pub(super) fn digest(secret: &str) -> String {
 
 fn check(new: &NewAccessToken) -> Result<Vec<Scope>, Invalid> {
     if !(1..=NAME_BYTES).contains(&new.name.len()) {
-        let found = format!("text of {} bytes", new.name.len());
+        let found = format!("{} bytes", new.name.len());
         return Err(Invalid::new("name", found, format_args!("1 to {NAME_BYTES}")));
     }
     if new.keep.is_some_and(|keep| keep.is_zero() || keep > limits::LONGEST) {
-        return Err(Invalid::new("expires", "no time, or more than is allowed", "up to a hundred years"));
+        return Err(Invalid::new("expires", "zero or too long", "more than 0 and at most 100 years"));
     }
     let mut scopes = new.scopes.clone();
     scopes.sort_unstable();
@@ -188,8 +191,8 @@ fn check(new: &NewAccessToken) -> Result<Vec<Scope>, Invalid> {
         return Err(Invalid::new("scopes", "none", Scope::ALL.map(Scope::as_str).join(", ")));
     }
     if !new.reach.is_whole() && scopes.contains(&Scope::Admin) {
-        let found = "admin, and queues or kinds that it is bound to";
-        return Err(Invalid::new("scopes", found, "no admin: whoever has it reaches the whole store"));
+        let found = "admin together with a limit to queues or kinds";
+        return Err(Invalid::new("scopes", found, "other scopes; admin always covers the whole store"));
     }
     Ok(scopes)
 }

@@ -37,13 +37,16 @@ pub(crate) async fn run(
         return Err(Invalid::new("arguments", found, format_args!("at most {MOST_ARGUMENTS}")).into());
     }
     if ask.arguments.iter().any(|word| word.contains('\0')) {
-        return Err(Invalid::new("arguments", "a word with a NUL", "words without").into());
+        return Err(Invalid::new("arguments", "an argument with a NUL byte", "arguments without NUL").into());
     }
     let by = ask.by.unwrap_or_else(|| "HTTP".to_owned());
     if by.len() > MOST_BY {
-        return Err(
-            Invalid::new("by", format!("{} bytes", by.len()), format_args!("at most {MOST_BY}")).into()
-        );
+        return Err(Invalid::new(
+            "by",
+            format!("{} bytes", by.len()),
+            format_args!("at most {MOST_BY} bytes"),
+        )
+        .into());
     }
     let apps = set_of(&api, &uri)?;
     let wanted = Wanted { arguments: ask.arguments, by, id, ..Wanted::default() };
@@ -58,11 +61,11 @@ pub(crate) async fn run(
             Err(Problem::new(ProblemType::StateConflict, detail))
         }
         Began::Wrong(why) => {
-            let detail = format!("no host can run triggered {name}: {why}");
+            let detail = format!("no host can run triggered program {name}: {why}");
             Err(Problem::new(ProblemType::StateConflict, detail))
         }
         Began::NotOffered => there(&apps, Sort::Triggered, &name).await.and_then(|_| {
-            let detail = format!("no host offers a triggered {name} right now");
+            let detail = format!("no live host offers triggered program {name}");
             Err(Problem::new(ProblemType::NotFound, detail))
         }),
     }

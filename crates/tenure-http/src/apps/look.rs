@@ -52,7 +52,7 @@ fn set<'a>(api: &'a Api, query: &Query) -> Result<Apps<'a>, Problem> {
 pub(super) async fn there(apps: &Apps<'_>, sort: Sort, name: &str) -> Result<Info, Problem> {
     apps.kind(name)?;
     apps.get(sort, name).await?.ok_or_else(|| {
-        let detail = format!("no host offers a {} {name} in the set {}", sort.word(), apps.set());
+        let detail = format!("no live host offers {} program {name} in set {}", sort.word(), apps.set());
         Problem::new(ProblemType::NotFound, detail)
     })
 }

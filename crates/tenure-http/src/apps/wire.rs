@@ -7,92 +7,92 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tenure::apps::{Info, OnHost, Said};
 
-/// An app, as all hosts together offer it.
+/// A program, as all hosts together offer it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "App")]
 pub(crate) struct AppDocument {
     /// `triggered` or `continuous`.
     #[serde(rename = "type")]
     sort: &'static str,
-    /// Its name among those of its type.
+    /// Name, unique within its type.
     name: String,
-    /// The kind of its jobs, and the name of its schedule, for a triggered one.
+    /// Kind of its jobs and name of its schedule, for a triggered program.
     kind: Option<String>,
-    /// When it runs by itself.
+    /// The schedule of a triggered program.
     schedule: Option<String>,
-    /// Why somebody has stopped it, if somebody has.
+    /// Reason for which it was stopped, if it is stopped.
     stopped: Option<String>,
-    /// How it stands on each host that offers it.
+    /// State on each host that offers it.
     hosts: Vec<AppOnHost>,
 }
 
-/// An app on one host.
+/// A program on one host.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AppOnHost {
-    /// The id of the host.
+    /// Host ID.
     host: String,
-    /// Its name for people.
+    /// Host name for people.
     node: String,
     /// `ready`, `running`, `starting`, `resting`, `standing_by`, `stopping`, `stopped` or `wrong`.
     state: &'static str,
-    /// More about that, in words.
+    /// Details about the state.
     detail: String,
-    /// Since when it stands so.
+    /// Start of the current state.
     since: String,
-    /// How often it has been begun there, for a continuous one.
+    /// Number of starts on this host, for a continuous program.
     restarts: u64,
-    /// How it is run there, as the host has read its settings, by their names. Of its arguments and its input only that there
-    /// are some is told, and of its environment the names.
+    /// Settings as the host has read them, by name. Arguments and input are shown as present only, and the environment
+    /// by its names.
     settings: BTreeMap<String, Value>,
-    /// What was not understood of them and does not keep it from running.
+    /// Warnings about settings that the host did not understand.
     notes: Vec<String>,
 }
 
-/// All apps of a set.
+/// The programs of a set.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AppList {
-    /// By type and name.
+    /// Programs by type and name.
     pub(crate) items: Vec<AppDocument>,
 }
 
-/// A wish for a run of an app now.
+/// A request to run a program now.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RunAsk {
-    /// Words that are put behind those of its command. No shell reads them.
+    /// Arguments appended to the program's command; they do not pass through a shell.
     #[schemars(length(max = 1_000))]
     pub(crate) arguments: Vec<String>,
-    /// Who wishes it, for people: up to 200 bytes.
+    /// Name of the requester, for people; up to 200 bytes.
     pub(crate) by: Option<String>,
-    /// The id of its job. Asked for again under it, nothing more begins.
+    /// ID of the job; repeating the request with it starts no second run.
     pub(crate) id: Option<String>,
 }
 
-/// A wish that an app stop.
+/// A request to stop a program.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StopAsk {
-    /// Why, for people.
+    /// Reason, for people.
     pub(crate) reason: String,
 }
 
-/// Lines that a continuous app has said on a host, together.
+/// Consecutive output lines of a continuous program on one host.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AppLines {
-    /// The place of it: later ones have greater numbers.
+    /// Position; later entries have greater numbers.
     number: u64,
-    /// When it was written down.
+    /// Time at which the lines were stored.
     at: String,
-    /// On which host, by its name for people.
+    /// Host name for people.
     node: String,
     /// The lines.
     lines: Vec<String>,
 }
 
-/// What a continuous app has said.
+/// Output of a continuous program.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AppLinesList {
-    /// In the order in which it was written down.
+    /// Entries, oldest first.
     pub(crate) items: Vec<AppLines>,
 }
 

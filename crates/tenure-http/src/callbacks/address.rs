@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use tenure::Invalid;
 
-/// Addresses that begin alike, such as `10.0.0.0/8`.
+/// A range of IP addresses, such as `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -15,7 +15,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// This machine's own addresses.
+    /// Returns the loopback addresses.
     #[must_use]
     pub fn loopback() -> [Self; 2] {
         let four = Self { address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), bits: 8 };
@@ -43,7 +43,7 @@ impl FromStr for Network {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let shown: String = text.chars().take(64).collect();
         let wrong = || {
-            let allowed = "an address, or the beginning of addresses such as 10.0.0.0/8 or fd00::/8";
+            let allowed = "an IP address, or a network such as 10.0.0.0/8 or fd00::/8";
             Invalid::new("network", format_args!("{shown:?}"), allowed)
         };
         let (address, bits) = text.split_once('/').map_or((text, None), |(front, bits)| (front, Some(bits)));
@@ -88,7 +88,7 @@ impl Allowed {
         }
         match why_not(address) {
             Some(why) => Err(why),
-            None if !encrypted => Err("public, and is called by https only"),
+            None if !encrypted => Err("public, so it requires https"),
             None => Ok(()),
         }
     }
@@ -121,31 +121,31 @@ fn why_not(address: IpAddr) -> Option<&'static str> {
 
 fn why_not_four(four: Ipv4Addr) -> Option<&'static str> {
     match four.octets() {
-        [127, ..] => Some("this machine's own"),
+        [127, ..] => Some("a loopback address"),
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Some("private"),
         // Where clouds tell their machines their secrets, among others.
         [169, 254, ..] => Some("link-local"),
-        [100, 64..=127, ..] => Some("shared by the customers of a provider"),
-        [0, ..] => Some("none that can be called"),
+        [100, 64..=127, ..] => Some("a carrier-grade NAT address"),
+        [0, ..] => Some("not a host address"),
         [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => {
-            Some("set apart for other purposes")
+            Some("reserved")
         }
-        [224..=255, ..] => Some("of many, or of nobody"),
+        [224..=255, ..] => Some("a multicast or reserved address"),
         [..] => None,
     }
 }
 
 fn why_not_six(six: Ipv6Addr) -> Option<&'static str> {
     match six.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 1] => Some("this machine's own"),
-        [0, 0, 0, 0, 0, 0, 0, _] => Some("none that can be called"),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Some("a loopback address"),
+        [0, 0, 0, 0, 0, 0, 0, _] => Some("not a host address"),
         [0xfe80..=0xfebf, ..] => Some("link-local"),
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Some("private"),
-        [0xff00..=0xffff, ..] => Some("of many"),
+        [0xff00..=0xffff, ..] => Some("a multicast address"),
         [0x2001, 0..=0x01ff, ..]
         | [0x2001, 0x0db8, ..]
         | [0x3fff, 0..=0x0fff, ..]
-        | [0x0100, 0, 0, 0, ..] => Some("set apart for other purposes"),
+        | [0x0100, 0, 0, 0, ..] => Some("reserved"),
         // What else is public begins so.
         [0x2000..=0x3fff, ..] => None,
         [..] => Some("not public"),

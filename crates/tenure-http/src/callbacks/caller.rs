@@ -52,13 +52,13 @@ pub(crate) struct Heard {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
     /// The address may not be called.
-    #[error("the address {address} is {why}; the operator can allow it (--allow-callback-to)")]
+    #[error("the address {address} is {why}; allow it with --allow-callback-to")]
     Refused { address: IpAddr, why: &'static str },
     /// Nobody was reached, or nobody answered.
     #[error("{0}")]
     Unreachable(String),
     /// It took too long.
-    #[error("no answer within {} s", .0.as_secs_f64())]
+    #[error("no response within {} s", .0.as_secs_f64())]
     TooLate(Duration),
 }
 
@@ -95,24 +95,25 @@ impl Caller {
         if !call.target.encrypted {
             return ask(stream, call).await;
         }
-        let no_tls = || NoAnswer::Unreachable("there is no certificate of anybody who is trusted".to_owned());
+        let no_tls = || NoAnswer::Unreachable("no trusted CA certificates found".to_owned());
         let config = self.tls.get_or_init(tls).clone().ok_or_else(no_tls)?;
         let name = ServerName::try_from(call.target.host.clone())
-            .map_err(|_| NoAnswer::Unreachable("its name cannot stand in a certificate".to_owned()))?;
+            .map_err(|_| NoAnswer::Unreachable("the host name cannot be used in a certificate".to_owned()))?;
         let stream = TlsConnector::from(config).connect(name, stream).await;
-        ask(stream.map_err(|error| NoAnswer::Unreachable(format!("no TLS: {error}")))?, call).await
+        ask(stream.map_err(|error| NoAnswer::Unreachable(format!("TLS handshake failed: {error}")))?, call)
+            .await
     }
 
     /// A connection to the first of its addresses that takes one. If one of them may not be called, none is.
     async fn connect(&self, target: &Target) -> Result<TcpStream, NoAnswer> {
-        let unknown = |_| NoAnswer::Unreachable(format!("the name {} has no address", target.host));
+        let unknown = |_| NoAnswer::Unreachable(format!("host name {} does not resolve", target.host));
         let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await.map_err(unknown)?;
         let found: Vec<SocketAddr> = found.collect();
         for address in found.iter().map(SocketAddr::ip) {
             let refused = |why| NoAnswer::Refused { address, why };
             self.allowed.check(address, target.encrypted).map_err(refused)?;
         }
-        let mut last = NoAnswer::Unreachable(format!("the name {} has no address", target.host));
+        let mut last = NoAnswer::Unreachable(format!("host name {} does not resolve", target.host));
         for address in found {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
@@ -120,7 +121,7 @@ impl Caller {
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
-                Err(error) => last = NoAnswer::Unreachable(format!("no connection: {}", error.kind())),
+                Err(error) => last = NoAnswer::Unreachable(format!("connection failed: {}", error.kind())),
             }
         }
         Err(last)
@@ -152,7 +153,7 @@ async fn ask<S>(stream: S, call: Call) -> Result<Heard, NoAnswer>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let broken = |error: hyper::Error| NoAnswer::Unreachable(format!("no answer: {error}"));
+    let broken = |error: hyper::Error| NoAnswer::Unreachable(format!("no response: {error}"));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let _connection = Connection(tokio::spawn(async move { drop(connection.await) }));
     let mut response = sender.send_request(request(&call)?).await.map_err(broken)?;
@@ -178,7 +179,7 @@ fn request(call: &Call) -> Result<Request<Body>, NoAnswer> {
     for (name, value) in &call.headers {
         request = request.header(name, value);
     }
-    let unfit = |error: axum::http::Error| NoAnswer::Unreachable(format!("it cannot be asked so: {error}"));
+    let unfit = |error: axum::http::Error| NoAnswer::Unreachable(format!("invalid request: {error}"));
     request.body(Body::from(call.body.clone())).map_err(unfit)
 }
 

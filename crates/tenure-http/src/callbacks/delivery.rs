@@ -111,7 +111,7 @@ pub(super) fn wait(job: JobId, attempt: u32) -> Duration {
     Duration::from_secs(WAITS[at]).mul_f64(1.0 + SPREAD * chance)
 }
 
-/// What delivers.
+/// The state of a worker that delivers webhooks and callbacks.
 #[derive(Clone)]
 pub struct Deliverer {
     caller: Caller,
@@ -131,13 +131,13 @@ impl std::fmt::Debug for Deliverer {
     }
 }
 
-/// A worker that delivers what webhooks and callbacks are to be told, and takes no other jobs. Addresses that are not public
-/// are called only if they are among those that are allowed.
+/// Returns a worker that delivers webhooks and callbacks and takes no other jobs. It calls addresses that are not
+/// public only if they are allowed.
 pub fn deliveries(tenure: &Tenure, allowed: &[Network]) -> Worker<Deliverer> {
     deliveries_that_hide(tenure, allowed, &Hiding::default())
 }
 
-/// The same, which hides other names than the usual ones.
+/// Returns the same worker with other names of hidden values.
 pub fn deliveries_that_hide(tenure: &Tenure, allowed: &[Network], hiding: &Hiding) -> Worker<Deliverer> {
     let caller = Caller::new(Allowed::new(allowed.to_vec()), tenure.store().clock());
     let deliverer = Deliverer { caller, hiding: hiding.clone() };
@@ -147,7 +147,7 @@ pub fn deliveries_that_hide(tenure: &Tenure, allowed: &[Network], hiding: &Hidin
 async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed> {
     let webhooks = Webhooks::of(run.tenure());
     let webhook = webhooks.find(&job.webhook).await?;
-    let found = webhook.ok_or_else(|| Failed::for_good("the webhook was removed"))?;
+    let found = webhook.ok_or_else(|| Failed::for_good("the webhook was deleted"))?;
     let webhook = &found.kept;
     if webhook.disabled.is_some() {
         return Err(Failed::for_good("the webhook is disabled"));
@@ -200,7 +200,7 @@ impl Heard {
             429 | 502 | 503 | 504 => self.retry_after(now).unwrap_or_default().min(LONGEST_WAIT),
             _ => Duration::ZERO,
         };
-        Failed::retry_after(format!("it was answered with {status}"), usual.max(asked))
+        Failed::retry_after(format!("received status {status}"), usual.max(asked))
     }
 }
 
@@ -216,8 +216,8 @@ async fn judged(
     match status {
         200..=299 => Ok(Delivered { status }),
         410 => {
-            webhooks.disable(webhook, "it was answered with 410 Gone").await?;
-            Err(Failed::for_good("it was answered with 410: the webhook is disabled"))
+            webhooks.disable(webhook, "received 410 Gone").await?;
+            Err(Failed::for_good("received 410 Gone; the webhook is now disabled"))
         }
         _ => Err(heard.again(tenure.now(), usual)),
     }
@@ -237,7 +237,8 @@ impl Signed<'_> {
         body: &[u8],
     ) -> Result<Vec<(HeaderName, HeaderValue)>, Invalid> {
         let named = |name: &'static str, value: &str| -> Result<_, Invalid> {
-            let unfit = |_| Invalid::new(name, "text that no header can hold", "visible characters");
+            let unfit =
+                |_| Invalid::new(name, "characters that a header cannot hold", "visible ASCII characters");
             Ok((HeaderName::from_static(name), HeaderValue::from_str(value).map_err(unfit)?))
         };
         Ok(vec![

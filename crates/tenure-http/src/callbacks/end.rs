@@ -66,7 +66,7 @@ pub(crate) async fn tell(run: Run<Deliverer>, job: TellEnd) -> Result<Delivered,
         return Err(match tenure.store().job(job.job).await? {
             // Somebody has had it done again meanwhile: its new end will be told.
             Some(_) => Failed::retry_after("the job has not ended", usual),
-            None => Failed::for_good("the job was removed before its end could be told"),
+            None => Failed::for_good("the job was deleted before the callback was sent"),
         });
     };
     let body = serde_json::to_vec(&event).map_err(Failed::for_good)?;
@@ -75,7 +75,7 @@ pub(crate) async fn tell(run: Run<Deliverer>, job: TellEnd) -> Result<Delivered,
     let status = heard.status;
     match status {
         _ if status.is_success() => Ok(Delivered { status: status.as_u16() }),
-        StatusCode::GONE => Err(Failed::for_good("it was answered with 410")),
+        StatusCode::GONE => Err(Failed::for_good("received 410 Gone")),
         _ => Err(heard.again(tenure.now(), usual)),
     }
 }
@@ -133,5 +133,5 @@ fn shelf() -> Result<Name, Invalid> {
 }
 
 fn busy() -> Error {
-    tenure::Fault::Unavailable("the secret of callbacks is changed by many at once".to_owned()).into()
+    tenure::Fault::Unavailable("too many concurrent changes to the callback secret".to_owned()).into()
 }

@@ -28,34 +28,34 @@ pub(crate) const TYPES: [&str; 15] = [
 /// How those that are wanted are written: a type, all of a sort, or all.
 pub(crate) const PATTERN: &str = r"^(\*|job\.(\*|succeeded|failed|cancelled)|schedule\.(\*|fired|skipped|missed)|lease\.(\*|acquired|released|expired|broken)|queue\.(\*|paused|resumed)|webhook\.(\*|disabled|test)|endpoint\.(\*|disabled))$";
 
-/// Something that happened, as CloudEvents 1.0 writes it; `timestamp` is for those who know Standard Webhooks.
+/// An event as a CloudEvents 1.0 document; `timestamp` is for Standard Webhooks clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Event")]
 pub(crate) struct EventDocument {
     /// `1.0`
     pub specversion: String,
-    /// The same whenever it is told: who has seen it need not look at it again.
+    /// Event ID, the same for every delivery; use it to ignore duplicates.
     pub id: String,
-    /// Where it happened: the store.
+    /// Source of the event: the store.
     pub source: String,
-    /// What happened, such as `job.failed`.
+    /// Event type, such as `job.failed`.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// To what: the id of a job, or the name of something else.
+    /// Subject: the ID of a job, or the name of a lease, schedule or queue.
     pub subject: String,
-    /// When.
+    /// Time of the event.
     pub time: String,
     /// `application/json`
     pub datacontenttype: String,
-    /// When, once more.
+    /// Time of the event, repeated for Standard Webhooks.
     pub timestamp: String,
-    /// In which queue, if it is about a job or a queue.
+    /// Queue, for events about a job or a queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// Of which kind, if it is about a job.
+    /// Kind, for events about a job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// More about it.
+    /// Details of the event.
     pub data: Value,
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), Invalid> {
         return Ok(());
     }
     let shown: String = pattern.chars().take(64).collect();
-    let allowed = format!("{}, all of a sort such as job.*, or *", TYPES.join(", "));
+    let allowed = format!("{}, a group such as job.*, or *", TYPES.join(", "));
     Err(Invalid::new("types", format_args!("{shown:?}"), allowed))
 }
 

@@ -37,11 +37,11 @@ const PAGE: usize = 200;
 /// A batch of CloudEvents.
 const BATCH: &str = "application/cloudevents-batch+json";
 
-/// A page of events, the first ones first.
+/// A page of events, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EventPage {
     items: Vec<EventDocument>,
-    /// To be said as `since` to be told of what comes behind these.
+    /// Cursor to pass as `since` for the events after these.
     next_cursor: String,
 }
 
@@ -100,7 +100,7 @@ impl std::str::FromStr for Subject {
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         if !(1..=SUBJECT_BYTES).contains(&text.len()) {
-            let found = format!("text of {} bytes", text.len());
+            let found = format!("{} bytes", text.len());
             return Err(Invalid::new("subject", found, format_args!("1 to {SUBJECT_BYTES}")));
         }
         Ok(Self(text.to_owned()))
@@ -233,7 +233,7 @@ async fn misses_some(api: &Api, since: Place, follow: Option<&Follow>) -> Result
 }
 
 fn expired() -> Problem {
-    let detail = "what happened right behind this cursor is not kept any more, or nobody wanted to know it then; begin without one, and look at the jobs themselves";
+    let detail = "events after this cursor are no longer kept, or were not recorded; start without a cursor and read the jobs themselves";
     Problem::new(ProblemType::CursorExpired, detail).with("field", "since")
 }
 

@@ -128,7 +128,7 @@ impl Hearing {
             if self.shared.is_over(clock.moment()) {
                 // Whoever comes later is told of what happens from then on.
                 if let Err(error) = self.keep(None).await {
-                    tracing::debug!(%error, "where the events ended stays written down");
+                    tracing::debug!(%error, "failed to clear the end marker of the event log");
                 }
                 return;
             }
@@ -150,7 +150,7 @@ impl Hearing {
     }
 
     async fn failed(&self, error: &Error) {
-        tracing::warn!(%error, "what happens is not written down at the moment");
+        tracing::warn!(%error, "failed to record events; retrying");
         self.tenure.store().clock().sleep(AFTER_FAULT).await;
     }
 
@@ -168,7 +168,7 @@ impl Hearing {
         // Before anybody is told a place: if this server is gone in a moment, the next one goes on there. What happened before
         // can be read of a store that takes nothing.
         if let Err(error) = self.save(Position { since, ledger, began: self.began }).await {
-            tracing::warn!(%error, "that events are recorded is not written down yet");
+            tracing::warn!(%error, "failed to mark event recording as active; retrying");
         }
         self.shared.began.send_replace(Some(self.began));
         Ok(())

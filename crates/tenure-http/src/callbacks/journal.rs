@@ -108,7 +108,7 @@ impl std::str::FromStr for Place {
             })
         };
         read().ok_or_else(|| {
-            Invalid::new("since", "another text", "`next_cursor` or the id of an earlier answer")
+            Invalid::new("since", "invalid value", "`next_cursor` or an event ID of an earlier response")
         })
     }
 }

@@ -42,6 +42,6 @@ pub(crate) async fn note_queue(api: &Api, name: &QueueName, paused: bool) {
     event.data = serde_json::json!({ "queue": queue, "paused": paused });
     match journal::append(api.tenure(), &[event]).await {
         Ok(_) => api.recorder().call(),
-        Err(error) => tracing::warn!(%error, queue, "that a queue was paused or resumed is told to nobody"),
+        Err(error) => tracing::warn!(%error, queue, "failed to send the event of a paused or resumed queue"),
     }
 }

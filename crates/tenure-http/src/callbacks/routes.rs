@@ -142,7 +142,7 @@ pub(crate) async fn patch(
         match patch.enabled {
             Some(true) => kept.disabled = None,
             Some(false) if kept.disabled.is_none() => {
-                kept.disabled = Some(Disabled { at: now, why: "somebody wanted it so".to_owned() });
+                kept.disabled = Some(Disabled { at: now, why: "disabled by request".to_owned() });
             }
             Some(false) | None => {}
         }
@@ -305,7 +305,7 @@ async fn find(api: &Api, id: &str) -> Result<Webhook, Problem> {
 }
 
 fn none(id: &str) -> Problem {
-    Problem::new(ProblemType::NotFound, format!("there is no webhook {id}"))
+    Problem::new(ProblemType::NotFound, format!("webhook {id} not found"))
 }
 
 fn check_id(id: &str) -> Result<(), Invalid> {
@@ -313,7 +313,7 @@ fn check_id(id: &str) -> Result<(), Invalid> {
     if (1..=ID_BYTES).contains(&id.len()) && id.bytes().all(is_fit) {
         return Ok(());
     }
-    Err(Invalid::new("webhook id", "another text", "1 to 64 of the characters 0-9 a-z . _ -"))
+    Err(Invalid::new("webhook id", "invalid value", "1 to 64 characters of 0-9 a-z . _ -"))
 }
 
 pub(crate) fn check_url(api: &Api, url: &str) -> Result<(), Invalid> {
@@ -322,7 +322,7 @@ pub(crate) fn check_url(api: &Api, url: &str) -> Result<(), Invalid> {
 
 fn check_types(types: &[String]) -> Result<(), Invalid> {
     if types.is_empty() {
-        return Err(Invalid::new("types", "none", "one at least, such as job.failed, job.* or *"));
+        return Err(Invalid::new("types", "none", "at least one, such as job.failed, job.* or *"));
     }
     check_number("types", types)?;
     types.iter().try_for_each(|pattern| event::check_pattern(pattern))
@@ -344,5 +344,5 @@ fn check_number(field: &str, names: &[String]) -> Result<(), Invalid> {
     if names.len() <= NAMES {
         return Ok(());
     }
-    Err(Invalid::new(field, format_args!("{} of them", names.len()), format_args!("at most {NAMES}")))
+    Err(Invalid::new(field, format_args!("{} entries", names.len()), format_args!("at most {NAMES}")))
 }

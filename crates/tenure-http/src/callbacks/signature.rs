@@ -28,11 +28,11 @@ impl Secret {
 
     /// One that somebody has chosen, or that is kept.
     pub(crate) fn read(text: &str) -> Result<Self, Invalid> {
-        let allowed = "whsec_ and 24 to 64 bytes in base64";
+        let allowed = "whsec_ followed by 24 to 64 bytes in base64";
         let wrong = |found: &str| Invalid::new("secret", found, allowed);
-        let bytes = text.strip_prefix(PREFIX).ok_or_else(|| wrong("text that begins otherwise"))?;
-        let bytes = STANDARD.decode(bytes).map_err(|_| wrong("text that is not base64"))?;
-        if BYTES.contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(wrong("another number of bytes")) }
+        let bytes = text.strip_prefix(PREFIX).ok_or_else(|| wrong("a value with another prefix"))?;
+        let bytes = STANDARD.decode(bytes).map_err(|_| wrong("invalid base64"))?;
+        if BYTES.contains(&bytes.len()) { Ok(Self(bytes)) } else { Err(wrong("another length")) }
     }
 
     /// As it is told, and kept.

@@ -25,13 +25,13 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn read(url: &str) -> Result<Self, Invalid> {
         let shown: String = url.chars().take(100).collect();
-        let allowed = "https:// or http://, a host, and no name or password";
+        let allowed = "http:// or https:// and a host, without user name and password";
         let wrong = || Invalid::new("url", format_args!("{shown:?}"), allowed);
         if url.len() > URL_BYTES {
             return Err(Invalid::new(
                 "url",
                 format_args!("{} bytes", url.len()),
-                format_args!("at most {URL_BYTES}"),
+                format_args!("at most {URL_BYTES} bytes"),
             ));
         }
         if !url.bytes().all(|byte| byte.is_ascii_graphic()) || url.contains('#') || url.contains('\\') {
@@ -77,8 +77,8 @@ impl Target {
     pub(crate) fn check(&self, allowed: &Allowed) -> Result<(), Invalid> {
         let Ok(address) = self.host.parse::<IpAddr>() else { return Ok(()) };
         allowed.check(address, self.encrypted).map_err(|why| {
-            let allowed = "a public address by https, or one that the operator allows (--allow-callback-to)";
-            Invalid::new("url", format_args!("the address {address}, which is {why}"), allowed)
+            let allowed = "a public address over https, or one allowed with --allow-callback-to";
+            Invalid::new("url", format_args!("address {address}, which is {why}"), allowed)
         })
     }
 }

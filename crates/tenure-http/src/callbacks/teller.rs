@@ -49,7 +49,7 @@ impl Teller {
             match look(tenure, recorder, &mut follow).await {
                 Ok(()) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "webhooks are told of nothing at the moment");
+                    tracing::warn!(%error, "failed to create webhook deliveries; retrying");
                     clock.sleep(AFTER_FAULT).await;
                     continue;
                 }

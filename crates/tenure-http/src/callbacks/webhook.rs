@@ -124,13 +124,13 @@ impl<'a> Webhooks<'a> {
     pub(crate) async fn create(&self, kept: Kept) -> Result<Webhook, Error> {
         let id = hex(&drawn::<ID>().map_err(no_secret)?);
         let made = self.create_as(&id, kept).await?;
-        made.ok_or_else(|| tenure::Fault::Broken("an id was drawn twice".to_owned()).into())
+        made.ok_or_else(|| tenure::Fault::Broken("the generated ID is already in use".to_owned()).into())
     }
 
     /// The same under an id that somebody gives; `None` if there is one of that id.
     pub(crate) async fn create_as(&self, id: &str, mut kept: Kept) -> Result<Option<Webhook>, Error> {
         if self.all().await?.len() >= MOST {
-            let allowed = format!("at most {MOST}; remove one that nobody needs");
+            let allowed = format!("at most {MOST}; delete one that is not needed");
             return Err(Invalid::new("webhooks", "one more", allowed).into());
         }
         kept.behind = last_number(self.tenure).await?;
@@ -183,7 +183,7 @@ impl<'a> Webhooks<'a> {
                 return Ok(Some(there));
             }
         }
-        Err(tenure::Fault::Unavailable(format!("webhook {id} is changed by many at once")).into())
+        Err(tenure::Fault::Unavailable(format!("too many concurrent changes to webhook {id}")).into())
     }
 
     /// Tells it of nothing more, because it has said so itself; that is an event as well. It is the one that was called: if
@@ -216,7 +216,7 @@ impl<'a> Webhooks<'a> {
                 return Ok(true);
             }
         }
-        Err(tenure::Fault::Unavailable(format!("webhook {id} is changed by many at once")).into())
+        Err(tenure::Fault::Unavailable(format!("too many concurrent changes to webhook {id}")).into())
     }
 
     async fn write(&self, records: Vec<Put>, entries: Vec<Append>) -> Result<Written, Error> {
@@ -261,7 +261,7 @@ fn shelf() -> Result<Name, Invalid> {
 
 /// What is told if the system gives no chance.
 pub(crate) fn no_secret(error: getrandom::Error) -> Error {
-    tenure::Fault::Broken(format!("no secret can be drawn: {error}")).into()
+    tenure::Fault::Broken(format!("cannot generate a secret: {error}")).into()
 }
 
 #[cfg(test)]

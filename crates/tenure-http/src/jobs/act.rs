@@ -22,19 +22,19 @@ const GRACE: Duration = Duration::from_secs(30);
 /// The largest body of a wish.
 const BODY_BYTES: usize = 16 * 1024;
 
-/// A wish that a job end.
+/// A request to cancel a job.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CancelAsk {
-    /// Why, for people.
+    /// Reason, for people.
     #[schemars(length(max = tenure::limits::REASON_BYTES))]
     reason: Option<String>,
-    /// How long its holder has to stop; 30 if it is not said.
+    /// Time that a running job has to stop; default 30.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     grace_seconds: Option<f64>,
 }
 
-/// Nothing more to say.
+/// An empty object.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
@@ -136,7 +136,10 @@ pub(crate) async fn shown(
 
 /// That a job is not as whoever asks has seen it.
 pub(super) fn changed(id: JobId) -> Problem {
-    Problem::new(ProblemType::PreconditionFailed, format!("job {id} has changed since it was looked at"))
+    Problem::new(
+        ProblemType::PreconditionFailed,
+        format!("job {id} has changed since it was read; read it again"),
+    )
 }
 
 /// What is told of a wish that was not granted.
@@ -144,7 +147,7 @@ pub(super) fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Pr
     let why = match outcome {
         ChangeOutcome::Done | ChangeOutcome::Asked | ChangeOutcome::Already => return None,
         ChangeOutcome::NotFound => return Some(api.missing(id)),
-        ChangeOutcome::RefusedRunning => "it runs",
+        ChangeOutcome::RefusedRunning => "it is running",
         ChangeOutcome::RefusedFinished => "it has ended",
         ChangeOutcome::RefusedUnfinished => "it has not ended",
         ChangeOutcome::RefusedChanged => return Some(changed(id)),
@@ -158,5 +161,5 @@ pub(super) fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Pr
             return Some(Problem::new(ProblemType::UniqueConflict, detail).with("job_id", other.to_string()));
         }
     };
-    Some(Problem::new(ProblemType::StateConflict, format!("this cannot be done with job {id}: {why}")))
+    Some(Problem::new(ProblemType::StateConflict, format!("not possible for job {id}: {why}")))
 }

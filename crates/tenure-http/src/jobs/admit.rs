@@ -87,7 +87,7 @@ async fn reached(api: &Api, submit: &Submit) -> Result<(), Problem> {
         match api.job(id).await {
             Ok(_) => {}
             Err(problem) if matches!(problem.problem_type(), ProblemType::NotFound | ProblemType::Gone) => {
-                return Err(Invalid::new("after", id, "ids of jobs that are there").into());
+                return Err(Invalid::new("after", id, "IDs of existing jobs").into());
             }
             Err(problem) => return Err(problem),
         }

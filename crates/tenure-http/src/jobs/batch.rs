@@ -27,57 +27,56 @@ pub(crate) const MOST_JOBS: usize = 1_000;
 /// Bytes of one request.
 pub(crate) const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// Many jobs that somebody wants to be done.
+/// A batch of jobs to enqueue.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Batch {
-    /// The jobs, a thousand at most.
+    /// The jobs; at most 1000.
     #[schemars(length(max = MOST_JOBS))]
     #[serde(deserialize_with = "shape::objects")]
     jobs: Vec<Submit>,
-    /// Whether nothing is stored if one of them is refused; so it is if this is not said. If not, the answer is 200 and says of
-    /// each what became of it.
+    /// `true` enqueues all jobs or none; this is the default. `false` handles each job on its own and answers 200.
     #[serde(default)]
     atomic: Option<bool>,
 }
 
-/// What became of a batch.
+/// Result of a batch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BatchAnswer {
-    /// One for each job, in order.
+    /// One item per job, in order.
     items: Vec<BatchItem>,
 }
 
-/// What became of one job of a batch.
+/// Result for one job of a batch.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BatchItem {
-    /// Its place in the batch, from 0.
+    /// Position in the batch, from 0.
     index: usize,
-    /// The job that is there now; nothing if it was there before and the access token does not reach it.
+    /// ID of the enqueued or existing job; omitted for an existing job that the access token does not cover.
     id: Option<String>,
-    /// Whether it was not there before.
+    /// `true` if the job was created by this request.
     created: bool,
 }
 
-/// What became of each job of a batch that takes what it can get.
+/// Result of a batch whose jobs are handled one by one.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EachAnswer {
-    /// One for each job, in order.
+    /// One item per job, in order.
     items: Vec<EachItem>,
 }
 
-/// What became of one job.
+/// Result for one job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EachItem {
-    /// Its place in the batch, from 0.
+    /// Position in the batch, from 0.
     index: usize,
-    /// 202, or the status with which it would have been refused by itself.
+    /// 202, or the status code of the refusal.
     status: u16,
-    /// The job that is there now; none if it was refused, or if the access token does not reach it.
+    /// ID of the enqueued or existing job; omitted if the job was refused or the access token does not cover it.
     id: Option<String>,
-    /// Whether it was not there before.
+    /// `true` if the job was created by this request.
     created: bool,
-    /// Why it was refused.
+    /// Problem document, if the job was refused.
     problem: Option<Value>,
 }
 
@@ -89,7 +88,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         false => body::json(&headers, &text)?,
     };
     if jobs.len() > MOST_JOBS {
-        let detail = format!("jobs: {} of them; allowed: at most {MOST_JOBS}", jobs.len());
+        let detail = format!("jobs: {} entries; expected at most {MOST_JOBS}", jobs.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_jobs", MOST_JOBS));
     }
     if atomic == Some(false) {

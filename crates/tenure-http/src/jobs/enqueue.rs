@@ -79,10 +79,10 @@ async fn met(api: &Api, accepted: Accepted) -> Result<(), Problem> {
     let (kind, detail) = match accepted {
         Accepted::New(_) | Accepted::Replaced { .. } => return Ok(()),
         Accepted::Repeated(_) => {
-            (ProblemType::IdTaken, "this id was given to a job that the access token does not reach")
+            (ProblemType::IdTaken, "the ID belongs to a job that the access token does not cover")
         }
         Accepted::Existing(_) => {
-            (ProblemType::UniqueConflict, "a job that the access token does not reach holds the unique key")
+            (ProblemType::UniqueConflict, "a job that the access token does not cover holds the unique key")
         }
     };
     match api.reached(accepted.id()).await {
@@ -105,7 +105,7 @@ pub(crate) async fn accept(
 /// What became of a request for one job.
 fn one(did: Did) -> Result<(Accepted, bool), Problem> {
     let accepted = did.accepted.into_iter().next();
-    let none = || Problem::new(ProblemType::Internal, "a job was neither accepted nor refused");
+    let none = || Problem::new(ProblemType::Internal, "the store neither accepted nor refused the job");
     Ok((accepted.ok_or_else(none)?, did.replayed))
 }
 

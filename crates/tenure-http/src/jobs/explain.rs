@@ -11,12 +11,12 @@ use crate::hide::View;
 use crate::id::Id;
 use crate::problem::Problem;
 
-/// The one reason why a job is where it is.
+/// The reason for which a job is not running, or why it ended.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Explanation {
-    /// The reason by name, such as `queue_paused` or `queue_not_served`. Names may be added.
+    /// Reason code, such as `queue_paused` or `queue_not_served`. More may be added.
     reason: String,
-    /// The same in a sentence.
+    /// The reason as a sentence.
     detail: String,
 }
 

@@ -140,7 +140,7 @@ fn sorted(query: &Query) -> Result<(ListedBy, Order), Problem> {
         "first_ended" => (ListedBy::End, Order::OldestFirst),
         other => {
             let shown: String = other.chars().take(32).collect();
-            let detail = format!("order: {shown:?}; allowed: newest, oldest, last_ended, first_ended");
+            let detail = format!("order: {shown:?}; expected newest, oldest, last_ended or first_ended");
             return Err(Problem::new(ProblemType::Malformed, detail).with("field", "order"));
         }
     })

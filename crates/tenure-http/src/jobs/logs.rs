@@ -243,7 +243,7 @@ async fn next((first, mut following): Step) -> Option<(io::Result<Bytes>, Step)>
         let Ok(lines) = some(&following.api, following.id, following.ask, AT_ONCE).await else {
             // Cut off, not brought to an end: he is not to take it for all.
             following.form = Form::Page;
-            return Some((Err(io::Error::other("the store cannot answer")), (None, following)));
+            return Some((Err(io::Error::other("store unavailable")), (None, following)));
         };
         if let Some(last) = lines.last() {
             following.ask.behind = Behind::the(last);
@@ -304,7 +304,7 @@ impl std::str::FromStr for Behind {
             Some(Self(delivery.parse().ok()?, number.parse().ok()?))
         };
         read().ok_or_else(|| {
-            Invalid::new("after", "another text", "`next_after` of an earlier page, such as 1.20")
+            Invalid::new("after", "invalid value", "`next_after` of an earlier page, such as 1.20")
         })
     }
 }

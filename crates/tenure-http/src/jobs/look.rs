@@ -48,7 +48,7 @@ pub(crate) async fn result(api: Api, Id(id): Id, headers: HeaderMap) -> Result<R
         if is_hidden { api.hiding().text(&said) } else { said }
     };
     match end {
-        End::Failed => Err(Problem::new(ProblemType::JobFailed, format!("the job has failed: {}", said()))),
+        End::Failed => Err(Problem::new(ProblemType::JobFailed, format!("the job failed: {}", said()))),
         End::Cancelled => {
             Err(Problem::new(ProblemType::JobCancelled, format!("the job was cancelled: {}", said())))
         }
@@ -77,12 +77,18 @@ pub(crate) async fn attempt(
     Path((id, number)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let id: JobId = id.parse()?;
-    let no_number = |_| Invalid::new("delivery", "another text", "a number: 1 is the first grant of the job");
+    let no_number =
+        |_| Invalid::new("delivery", "invalid value", "a whole number; 1 is the job's first delivery");
     let number: u32 = number.parse().map_err(no_number)?;
     api.job(id).await?;
     let attempts = api.tenure().jobs().attempts(id).await?;
     let found = attempts.iter().find(|attempt| attempt.delivery == number);
-    let none = || Problem::new(ProblemType::NotFound, format!("job {id} has no grant {number} that is kept"));
+    let none = || {
+        Problem::new(
+            ProblemType::NotFound,
+            format!("job {id} has no delivery {number}, or it is no longer kept"),
+        )
+    };
     let mut document = AttemptDocument::of(found.ok_or_else(none)?);
     if api.view() == View::Hidden {
         document.error = document.error.map(|error| api.hiding().text(&error));

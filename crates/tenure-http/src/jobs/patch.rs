@@ -19,32 +19,32 @@ use crate::wire::{instant, not_own, shape};
 
 const BODY_BYTES: usize = 16 * 1024;
 
-/// What shall be otherwise. What is not said stays.
+/// Changes to a job. Omitted fields keep their values.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "JobEdit")]
 pub(crate) struct JobPatch {
-    /// Where it waits.
+    /// Queue.
     #[schemars(regex(pattern = shape::NAME))]
     queue: Option<String>,
-    /// Its place among the due jobs of its queue: from -100, the first, to 100.
+    /// Priority among the due jobs of the queue: -100 (first) to 100 (last).
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = -100, max = 100))]
     priority: Option<i64>,
-    /// When it is due: RFC 3339 with an offset.
+    /// Due time: RFC 3339 with an offset.
     #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     run_at: Option<String>,
-    /// In how many seconds it is due.
+    /// Delay until the job is due.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     delay_seconds: Option<f64>,
-    /// How many attempts it has in all, those that it has had included.
+    /// Maximum number of attempts, including those already made.
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::MAX_ATTEMPTS))]
     max_attempts: Option<u32>,
-    /// By which words it is found, in place of those that it has.
+    /// Tags; replace the current tags.
     #[schemars(length(max = limits::TAGS), inner(regex(pattern = shape::NAME)))]
     tags: Option<Vec<String>>,
-    /// Notes: each takes the place of the one of its name, and `null` removes that.
+    /// Metadata to merge: a value replaces the entry of that name, `null` removes it.
     meta: Option<BTreeMap<String, Option<String>>>,
 }
 
@@ -54,17 +54,15 @@ pub(crate) async fn patch(api: Api, Id(id): Id, headers: HeaderMap, body: Body) 
     let edit = patch.edit()?;
     let job = api.job(id).await?;
     if !headers.contains_key(IF_MATCH) {
-        let detail = "a job is changed as it was looked at: send its etag in the header if-match";
+        let detail = "changing a job requires the header If-Match with the job's ETag";
         return Err(Problem::new(ProblemType::PreconditionRequired, detail));
     }
     if let Some(queue) = edit.edit.queue.as_ref().filter(|queue| !api.reach().covers_queue(queue.as_str())) {
         return Err(api.beyond(&format!("jobs of queue {queue}")));
     }
     if edit.edit.queue.is_some() && job.kind.is_own() {
-        let detail = format!(
-            "job {id} is the program's own, of kind {}: only its own queue is served for it",
-            job.kind
-        );
+        let detail =
+            format!("job {id} is an internal job of kind {}; it cannot be moved to another queue", job.kind);
         return Err(Problem::new(ProblemType::StateConflict, detail));
     }
     if api.shown(&job).tag.is_refused(&headers) {
@@ -115,7 +113,7 @@ impl JobPatch {
             (Some(at), None) => Some(Due::At(instant("run_at", &at)?)),
             (None, Some(delay)) => Some(Due::In(seconds("delay_seconds", delay)?)),
             (Some(_), Some(_)) => {
-                return Err(Invalid::new("delay_seconds", "both it and run_at", "one of the two"));
+                return Err(Invalid::new("delay_seconds", "set together with run_at", "only one of them"));
             }
         };
         self.queue.as_deref().map_or(Ok(()), |queue| not_own("queue", queue))?;

@@ -67,7 +67,7 @@ impl Descriptions<'_> {
         for _ in 0..TRIES {
             let before = self.find(kind).await?.map(|there| there.version);
             if before.is_none() && self.all().await?.len() >= MOST {
-                let allowed = format!("at most {MOST}; remove one that nobody needs");
+                let allowed = format!("at most {MOST}; delete one that is not needed");
                 return Err(Invalid::new("kinds", "one more", allowed).into());
             }
             let only = before.map_or(Only::Absent, Only::Version);
@@ -115,7 +115,7 @@ fn read(record: &Record) -> Result<Described, Error> {
 }
 
 fn crowded(kind: &Kind) -> Error {
-    Fault::Unavailable(format!("what is said about kind {kind} is changed by many at once")).into()
+    Fault::Unavailable(format!("too many concurrent changes to kind {kind}")).into()
 }
 
 fn shelf() -> Result<Name, Invalid> {

@@ -71,8 +71,8 @@ impl Rules {
     fn of(described: &Described) -> Result<Self, Problem> {
         let schema = described.kept.schema.as_ref().map(Schema::new).transpose();
         let schema = schema.map_err(|wrong| {
-            tracing::error!(kind = %described.kind, %wrong, "the schema of a kind cannot be compiled");
-            Problem::new(ProblemType::Internal, "what is said about the kind cannot be read by this server")
+            tracing::error!(kind = %described.kind, %wrong, "cannot compile the args schema of a kind");
+            Problem::new(ProblemType::Internal, "this server cannot read the schema of this kind")
         })?;
         Ok(Self { version: described.version, default_queue: described.kept.default_queue.clone(), schema })
     }
@@ -85,7 +85,7 @@ impl Rules {
             .map_err(|error| Problem::new(ProblemType::Malformed, format!("args: {error}")))?;
         let broken = schema.broken(&args);
         let Some(first) = broken.first() else { return Ok(()) };
-        let place = if first.pointer.is_empty() { "all of them" } else { first.pointer.as_str() };
+        let place = if first.pointer.is_empty() { "all args" } else { first.pointer.as_str() };
         let detail = format!("args of kind {kind}: {place}: {}", first.detail);
         Err(Problem::new(ProblemType::Validation, detail).with("field", "args").with("errors", json!(broken)))
     }

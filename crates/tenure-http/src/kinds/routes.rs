@@ -25,43 +25,43 @@ const SCHEMA_BYTES: usize = 32 * 1024;
 const DESCRIPTION_CHARS: usize = 4_000;
 const WORD_CHARS: usize = 500;
 
-/// What shall be said about a kind. What is left out is not said any more.
+/// Description and args schema of a kind. Omitted fields are cleared.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KindAsk {
-    /// What it is for.
+    /// Purpose of the kind.
     #[schemars(length(max = DESCRIPTION_CHARS))]
     description: Option<String>,
-    /// Who answers for it.
+    /// Owner of the kind.
     #[schemars(length(max = WORD_CHARS))]
     owner: Option<String>,
-    /// Where more is told.
+    /// Link to documentation.
     #[schemars(length(max = WORD_CHARS), regex(pattern = "^https?://"))]
     docs_url: Option<String>,
-    /// Where its jobs wait that do not say it.
+    /// Queue of jobs that name none.
     #[schemars(regex(pattern = shape::NAME))]
     default_queue: Option<String>,
-    /// What args have to be like: a JSON Schema (2020-12 or draft 7) that refers to nothing but its own `$defs`.
+    /// JSON Schema (2020-12 or draft 7) for args; may refer only to its own `$defs`.
     schema: Option<Map<String, Value>>,
 }
 
-/// What is said about a kind.
+/// Description and args schema of a kind.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Kind")]
 pub(crate) struct KindDocument {
-    /// The kind.
+    /// Name of the kind.
     kind: String,
-    /// What it is for.
+    /// Purpose of the kind.
     description: Option<String>,
-    /// Who answers for it.
+    /// Owner of the kind.
     owner: Option<String>,
-    /// Where more is told.
+    /// Link to documentation.
     docs_url: Option<String>,
-    /// Where its jobs wait that do not say it.
+    /// Queue of jobs that name none.
     default_queue: Option<String>,
-    /// What args have to be like.
+    /// JSON Schema for args.
     schema: Option<Map<String, Value>>,
-    /// When it was said.
+    /// Time of the last change.
     changed_at: String,
 }
 
@@ -89,7 +89,9 @@ pub(crate) async fn put(
     // It is shown as a link: one that runs a script is none.
     let is_link = |url: &str| url.starts_with("https://") || url.starts_with("http://");
     if docs_url.as_deref().is_some_and(|url| !is_link(url)) {
-        return Err(Invalid::new("docs_url", "another text", "http:// or https://").into());
+        return Err(
+            Invalid::new("docs_url", "invalid value", "a URL that begins with http:// or https://").into()
+        );
     }
     if let Some(queue) = &default_queue {
         let within = |wrong: Invalid| Invalid { field: "default_queue".to_owned(), ..wrong };
@@ -127,7 +129,7 @@ pub(crate) async fn delete(api: Api, Named(name): Named) -> Result<Response, Pro
 }
 
 fn none(kind: &Kind) -> Problem {
-    Problem::new(ProblemType::NotFound, format!("nothing is said about kind {kind}"))
+    Problem::new(ProblemType::NotFound, format!("kind {kind} has no description"))
 }
 
 fn check_words(field: &str, said: Option<&str>, most: usize) -> Result<(), Invalid> {
@@ -143,7 +145,7 @@ fn check_schema(schema: &Map<String, Value>) -> Result<(), Invalid> {
     let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
     if bytes > SCHEMA_BYTES {
         let found = format!("{bytes} bytes");
-        return Err(Invalid::new("schema", found, format_args!("at most {SCHEMA_BYTES}")));
+        return Err(Invalid::new("schema", found, format_args!("at most {SCHEMA_BYTES} bytes")));
     }
     Schema::new(schema).map(drop)
 }

@@ -27,15 +27,15 @@ const DIALECTS: [&str; 2] =
 /// What a part may refer to.
 const REFERENCES: [&str; 2] = ["#/$defs/", "#/definitions/"];
 
-/// A rule of a schema that args break.
+/// A schema rule that args violate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "BrokenRule")]
 pub(crate) struct Broken {
-    /// Where within the args: a JSON pointer, empty for all of them.
+    /// JSON pointer into the args; empty for the whole value.
     pub pointer: String,
-    /// Which rule, such as `required`.
+    /// Schema keyword, such as `required`.
     pub rule: String,
-    /// What it wants. It does not repeat the value, which may be a secret.
+    /// Explanation. It does not repeat the value, which may be a secret.
     pub detail: String,
 }
 
@@ -83,12 +83,15 @@ impl<'a> Reader<'a> {
     fn part(&mut self, part: &'a Map<String, Value>, depth: usize) -> Result<(), Invalid> {
         self.parts += 1;
         if self.parts > PARTS {
-            let allowed = format!("at most {PARTS} parts, with what it refers to written out");
-            return Err(Invalid::new("schema", "more parts", allowed));
+            let allowed = format!("at most {PARTS} parts after references are expanded");
+            return Err(Invalid::new("schema", "too many parts", allowed));
         }
         if depth > limits::JSON_DEPTH {
-            let allowed = format!("at most {} deep; it cannot refer to itself", limits::JSON_DEPTH);
-            return Err(Invalid::new("schema", "a deeper one", allowed));
+            let allowed = format!(
+                "at most {} levels and no recursion; a schema cannot refer to itself",
+                limits::JSON_DEPTH
+            );
+            return Err(Invalid::new("schema", "a deeper nesting", allowed));
         }
         for (word, value) in part {
             self.word(word, value, depth)?;
@@ -109,11 +112,11 @@ impl<'a> Reader<'a> {
             }
             "$id" | "$anchor" | "$dynamicAnchor" | "$dynamicRef" | "$recursiveAnchor" | "$recursiveRef"
             | "$vocabulary" => {
-                return Err(Invalid::new(field(), "a name for others", "$ref to $defs of the same schema"));
+                return Err(Invalid::new(field(), "an identifier", "$ref to $defs of the same schema"));
             }
             // What is left over can be known only by looking at all the rest again, within each part anew.
             "unevaluatedProperties" | "unevaluatedItems" => {
-                return Err(Invalid::new(field(), "it", "additionalProperties, or items"));
+                return Err(Invalid::new(field(), "an unsupported keyword", "additionalProperties or items"));
             }
             // Any values: nothing in them is a rule.
             "const" | "enum" | "default" | "examples" => {}
@@ -149,16 +152,24 @@ impl<'a> Reader<'a> {
     fn pattern(&mut self, more: usize) -> Result<(), Invalid> {
         self.patterns += more;
         if self.patterns > PATTERNS {
-            return Err(Invalid::new("schema.pattern", "more of them", format_args!("at most {PATTERNS}")));
+            return Err(Invalid::new(
+                "schema.pattern",
+                "too many patterns",
+                format_args!("at most {PATTERNS}"),
+            ));
         }
         Ok(())
     }
 
     fn refer(&mut self, to: &Value, depth: usize) -> Result<(), Invalid> {
         let wrong = |found: &str| {
-            Invalid::new("schema.$ref", found, "#/$defs/ and the name of a part that is there, of letters")
+            Invalid::new(
+                "schema.$ref",
+                found,
+                "#/$defs/ followed by the name, in letters, of an existing definition",
+            )
         };
-        let to = to.as_str().ok_or_else(|| wrong("no text"))?;
+        let to = to.as_str().ok_or_else(|| wrong("not a string"))?;
         let shown: String = to.chars().take(64).collect();
         let below = REFERENCES.iter().find_map(|place| Some((*place, to.strip_prefix(place)?)));
         let (place, name) = below.ok_or_else(|| wrong(&shown))?;

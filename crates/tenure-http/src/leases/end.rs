@@ -30,7 +30,7 @@ pub(crate) async fn break_it(
             if api.tenure().leases().info(name.as_str()).await?.is_none() {
                 return Err(missing(&name));
             }
-            let detail = format!("lease {name} cannot be broken: {refusal}");
+            let detail = format!("cannot break lease {name}: {refusal}");
             return Err(Problem::new(ProblemType::StateConflict, detail));
         }
         Err(other) => return Err(other.into()),
@@ -43,6 +43,6 @@ pub(crate) async fn break_it(
 
 /// What is told of a lease that nobody has ever held.
 pub(crate) fn missing(name: &LeaseName) -> Problem {
-    let detail = format!("there is no lease {name}: nobody has ever held it, or its name was removed");
+    let detail = format!("lease {name} not found");
     Problem::new(ProblemType::NotFound, detail)
 }

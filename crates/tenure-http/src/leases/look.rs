@@ -158,6 +158,6 @@ impl std::str::FromStr for Number {
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let allowed = "`next_cursor` of an earlier page";
-        text.parse().map(Self).map_err(|_| Invalid::new("cursor", "another text", allowed))
+        text.parse().map(Self).map_err(|_| Invalid::new("cursor", "invalid value", allowed))
     }
 }

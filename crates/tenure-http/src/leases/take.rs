@@ -114,12 +114,12 @@ async fn granted(api: &Api, name: &str, token: &str) -> Result<LeaseGrant, Probl
     let name = LeaseName::in_field("name", name)?;
     match token::shown(api.key().await?, &name, token)? {
         Shown::Grant(grant) => Ok(grant),
-        Shown::Foreign => Err(lost(api, &name, "this server has not given it for this lease").await),
+        Shown::Foreign => Err(lost(api, &name, "the token was not issued for this lease").await),
     }
 }
 
 fn ending() -> Problem {
-    let detail = "the server is about to end, and grants no leases any more; ask another one";
+    let detail = "the server is shutting down and grants no leases; use another server";
     Problem::new(ProblemType::Draining, detail).retry_after(std::time::Duration::from_secs(1))
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn shown(key: &Key, name: &LeaseName, token: &str) -> Result<Shown, P
         Some((LeaseId::from_bytes(bytes(id)?.try_into().ok()?), fence, bytes(digest)?))
     };
     let (id, fence, said) = read().ok_or_else(|| {
-        let detail = "the token is not the text that was given with a lease";
+        let detail = "the token is not a valid lease token";
         Problem::new(ProblemType::Validation, detail).with("field", "token")
     })?;
     // It takes equally long wherever it differs.

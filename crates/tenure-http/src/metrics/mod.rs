@@ -53,7 +53,7 @@ pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Proble
         Ok(standing) => Some(standing),
         Err(error) => {
             let trouble =
-                Trouble { what: "metrics lack how the store stands", why: error.to_string(), stays: false };
+                Trouble { what: "metrics of the store are missing", why: error.to_string(), stays: false };
             api.troubles().note(&trouble, tenure.store().clock().moment());
             None
         }

@@ -34,129 +34,129 @@ const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'
     Metric { name, kind: Type::Histogram, labels, help }
 }
 
-pub(super) const BUILD_INFO: Metric =
-    gauge("tenure_build_info", &["version", "commit", "backend"], "What answers, and what keeps its jobs");
+pub(super) const BUILD_INFO: Metric = gauge(
+    "tenure_build_info",
+    &["version", "commit", "backend"],
+    "Version, commit and storage backend of this server; always 1",
+);
 pub(super) const START: Metric =
-    gauge("process_start_time_seconds", &[], "When this program began to answer, in seconds since 1970");
+    gauge("process_start_time_seconds", &[], "Start time of this process, in seconds since the Unix epoch");
 
 pub(super) const QUEUE_DEPTH: Metric =
-    gauge("tenure_queue_depth", &["queue", "state"], "Jobs that have not ended, by state");
-pub(super) const QUEUE_OLDEST_AGE: Metric =
-    gauge("tenure_queue_oldest_age_seconds", &["queue"], "For how long the first due job has waited");
-pub(super) const QUEUE_PAUSED: Metric =
-    gauge("tenure_queue_paused", &["queue"], "1 if a queue hands out no jobs");
-pub(super) const QUEUE_INFO: Metric =
-    gauge("tenure_queue_info", &["queue", "at_once", "rate"], "How a queue is limited; 1");
-pub(super) const RUNNING: Metric = gauge("tenure_running", &["queue"], "Jobs that run");
-pub(super) const WORKERS: Metric =
-    gauge("tenure_workers", &["state"], "Programs that run jobs or fire timers and are alive");
-pub(super) const WORKER_SLOTS: Metric = gauge(
-    "tenure_worker_slots",
-    &["queue", "use"],
-    "Jobs of a queue that all workers together can run at once: busy with one, or free",
+    gauge("tenure_queue_depth", &["queue", "state"], "Unfinished jobs by state");
+pub(super) const QUEUE_OLDEST_AGE: Metric = gauge(
+    "tenure_queue_oldest_age_seconds",
+    &["queue"],
+    "Age of the oldest due job in seconds; 0 if no job is due",
 );
+pub(super) const QUEUE_PAUSED: Metric =
+    gauge("tenure_queue_paused", &["queue"], "1 if the queue is paused, otherwise 0");
+pub(super) const QUEUE_INFO: Metric = gauge(
+    "tenure_queue_info",
+    &["queue", "at_once", "rate"],
+    "Concurrency and rate limit of the queue; always 1",
+);
+pub(super) const RUNNING: Metric = gauge("tenure_running", &["queue"], "Running jobs");
+pub(super) const WORKERS: Metric = gauge("tenure_workers", &["state"], "Live workers");
+pub(super) const WORKER_SLOTS: Metric =
+    gauge("tenure_worker_slots", &["queue", "use"], "Job slots of all live workers, busy or free");
 
 pub(super) const ENQUEUED: Metric =
-    counter("tenure_enqueued_total", &["queue", "kind"], "Jobs that this program has accepted");
+    counter("tenure_enqueued_total", &["queue", "kind"], "Jobs enqueued through this process");
 pub(super) const ATTEMPTS: Metric = counter(
     "tenure_attempts_total",
     &["queue", "kind", "outcome"],
-    "Attempts that have ended through this program",
+    "Attempts that ended through this process, by outcome",
 );
 pub(super) const WAIT: Metric = histogram(
     "tenure_wait_duration_seconds",
     &["queue", "kind"],
-    "For how long jobs had been due that were granted through this program",
+    "Time from due to start of jobs claimed through this process",
 );
 pub(super) const RUN: Metric = histogram(
     "tenure_run_duration_seconds",
     &["queue", "kind", "outcome"],
-    "How long attempts took that have ended through this program",
+    "Run time of attempts that ended through this process",
 );
 
 pub(super) const CLAIMS_WAITING: Metric =
-    gauge("tenure_claims_waiting", &[], "Claims at this server that wait for something to do");
+    gauge("tenure_claims_waiting", &[], "Long-poll claims waiting at this server");
 pub(super) const CLAIM: Metric =
-    histogram("tenure_claim_duration_seconds", &[], "How long the store took to grant jobs");
-pub(super) const CLAIM_JOBS: Metric =
-    histogram("tenure_claim_jobs", &[], "How many jobs were granted at once");
+    histogram("tenure_claim_duration_seconds", &[], "Time the store took to grant jobs");
+pub(super) const CLAIM_JOBS: Metric = histogram("tenure_claim_jobs", &[], "Jobs granted per claim");
 pub(super) const CLAIM_EMPTY: Metric =
-    counter("tenure_claim_empty_total", &["queue"], "Times that a queue was asked for jobs and had none");
+    counter("tenure_claim_empty_total", &["queue"], "Claims that found no job in the queue");
 
 pub(super) const SCHEDULE_FIRES: Metric = counter(
     "tenure_schedule_fires_total",
     &["schedule", "outcome"],
-    "Slots of schedules that this program has decided",
+    "Scheduled runs decided by this process, by outcome",
 );
 pub(super) const SCHEDULE_LATENESS: Metric = histogram(
     "tenure_schedule_lateness_seconds",
     &[],
-    "How much later than their slots this program has enqueued jobs",
+    "Delay between a scheduled run and its enqueue by this process",
 );
 pub(super) const SCHEDULE_NEXT: Metric = gauge(
     "tenure_schedule_next_run_timestamp_seconds",
     &["schedule"],
-    "The next slot, in seconds since 1970, of a schedule that is not paused",
+    "Next run of an active schedule, in seconds since the Unix epoch",
 );
 pub(super) const SCHEDULE_PAUSED: Metric =
-    gauge("tenure_schedule_paused", &["schedule"], "1 if a schedule does not fire");
+    gauge("tenure_schedule_paused", &["schedule"], "1 if the schedule is paused, otherwise 0");
 pub(super) const SCHEDULE_LOOK: Metric = gauge(
     "tenure_schedule_last_look_timestamp_seconds",
     &[],
-    "When this program last fired what was ripe, in seconds since 1970; 0 if it never did",
+    "Last time this process enqueued due runs, in seconds since the Unix epoch; 0 if never",
 );
 
-pub(super) const LEASE_ACQUIRE: Metric = counter(
-    "tenure_lease_acquire_total",
-    &["outcome"],
-    "What came of asking for leases through this program",
-);
-pub(super) const LEASES_HELD: Metric = gauge("tenure_leases_held", &[], "Leases that are held, by whomever");
+pub(super) const LEASE_ACQUIRE: Metric =
+    counter("tenure_lease_acquire_total", &["outcome"], "Lease requests through this process, by outcome");
+pub(super) const LEASES_HELD: Metric = gauge("tenure_leases_held", &[], "Leases currently held");
 pub(super) const LEASE_LOST: Metric = counter(
     "tenure_lease_lost_total",
     &[],
-    "Leases that this program, or somebody who renewed them through it, has lost",
+    "Leases lost by this process or by a client that renews through it",
 );
 pub(super) const LEASE_RENEW: Metric =
-    histogram("tenure_lease_renew_duration_seconds", &[], "How long the store took to renew leases");
+    histogram("tenure_lease_renew_duration_seconds", &[], "Time the store took to renew leases");
 
 pub(super) const STORAGE_UP: Metric =
-    gauge("tenure_storage_up", &[], "1 if the store has answered what this page asked of it");
+    gauge("tenure_storage_up", &[], "1 if the store answered the queries for this page, otherwise 0");
 pub(super) const STORAGE_CALLS: Metric = histogram(
     "tenure_storage_operation_duration_seconds",
     &["backend", "operation"],
-    "How long calls of this program to the store took",
+    "Duration of store calls made by this process",
 );
 pub(super) const STORAGE_ERRORS: Metric = counter(
     "tenure_storage_errors_total",
     &["backend", "kind"],
-    "Calls of this program that the store could not answer",
+    "Store calls of this process that failed, by kind of failure",
 );
 pub(super) const STORAGE_BYTES: Metric =
-    gauge("tenure_storage_bytes", &["part"], "What the parts of the store take of its disk");
+    gauge("tenure_storage_bytes", &["part"], "Disk space used by each part of the store");
 pub(super) const DISK_FREE: Metric =
-    gauge("tenure_storage_disk_free_bytes", &[], "What is free on the disk of a store that is a file");
+    gauge("tenure_storage_disk_free_bytes", &[], "Free disk space at the store's file");
 
 pub(super) const EVENTS_SUBSCRIBERS: Metric =
-    gauge("tenure_events_subscribers", &[], "Jobs at this server of which somebody waits for a change");
+    gauge("tenure_events_subscribers", &[], "Jobs that clients of this server are watching");
 pub(super) const WEBHOOK_DELIVERIES: Metric = counter(
     "tenure_webhook_deliveries_total",
     &["outcome"],
-    "Attempts of this program to tell a webhook something",
+    "Webhook delivery attempts by this process, by outcome",
 );
 pub(super) const WEBHOOK_PENDING: Metric =
-    gauge("tenure_webhook_pending", &[], "What webhooks are still to be told");
-pub(super) const BULK_RUNNING: Metric =
-    gauge("tenure_bulk_running", &[], "Operations on many jobs that are under way");
+    gauge("tenure_webhook_pending", &[], "Webhook deliveries that have not ended");
+pub(super) const BULK_RUNNING: Metric = gauge("tenure_bulk_running", &[], "Bulk operations in progress");
 pub(super) const SPANS: Metric =
-    counter("tenure_spans_total", &["outcome"], "Spans for a collector, told and left out");
+    counter("tenure_spans_total", &["outcome"], "Trace spans sent to the collector or dropped");
 pub(super) const REQUESTS: Metric = histogram(
     "http_server_request_duration_seconds",
     &["http_request_method", "http_route", "http_response_status_code"],
-    "How long it took until the head of an answer was there",
+    "Time to the first byte of an HTTP response",
 );
 pub(super) const ACTIVE_REQUESTS: Metric =
-    gauge("http_server_active_requests", &[], "Requests that are waited for, by whoever sent them");
+    gauge("http_server_active_requests", &[], "HTTP requests in progress");
 
 /// All of them, in the order in which they are told.
 #[cfg(test)]

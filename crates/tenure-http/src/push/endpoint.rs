@@ -62,7 +62,7 @@ impl<'a> Endpoints<'a> {
     /// Makes one; `None` if there is one of this name.
     pub(crate) async fn create(&self, name: &Name, kept: Kept) -> Result<Option<Endpoint>, Error> {
         if self.all().await?.len() >= MOST {
-            let allowed = format!("at most {MOST}; remove one that nobody needs");
+            let allowed = format!("at most {MOST}; delete one that is not needed");
             return Err(Invalid::new("endpoints", "one more", allowed).into());
         }
         let name = name.as_str().to_owned();
@@ -103,7 +103,7 @@ impl<'a> Endpoints<'a> {
                 return Ok(Some(Endpoint { version, ..there }));
             }
         }
-        Err(Fault::Unavailable(format!("endpoint {name} is changed by many at once")).into())
+        Err(Fault::Unavailable(format!("too many concurrent changes to endpoint {name}")).into())
     }
 
     /// Sends it nothing more, if it is still as it was when that was found out; that is an event as well.
@@ -126,7 +126,7 @@ impl<'a> Endpoints<'a> {
                 return Ok(true);
             }
         }
-        Err(Fault::Unavailable(format!("endpoint {name} is changed by many at once")).into())
+        Err(Fault::Unavailable(format!("too many concurrent changes to endpoint {name}")).into())
     }
 
     /// Writes it; the new version if it was as it has to be.

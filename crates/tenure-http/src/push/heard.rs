@@ -39,12 +39,12 @@ impl Meaning {
             }
         };
         let status = heard.status.as_u16();
-        let said = format!("it was answered with {status}");
+        let said = format!("received status {status}");
         let rest = heard.retry_after(now).map(|span| span.clamp(RELEASED_FOR, LONGEST_WAIT));
         match (status, rest) {
             (202, _) => Self::GoesOn,
             (200..=299, _) => Self::Ends(done(heard)),
-            (410, _) => Self::Disabled("it was answered with 410 Gone".to_owned()),
+            (410, _) => Self::Disabled("received 410 Gone".to_owned()),
             (429 | 503, Some(rest)) => Self::Ends(Verdict::Snoozed(Due::In(rest))),
             (422, _) => Self::Ends(for_good(Cause::Error, &said)),
             (_, _) if no_retry(&heard) => Self::Ends(for_good(Cause::Error, &said)),
@@ -76,7 +76,7 @@ fn done(heard: Heard) -> Verdict {
     let unstorable = |why: &str| for_good(Cause::Unstorable, why);
     if !heard.whole {
         let most = limits::OUTPUT_BYTES;
-        return unstorable(&format!("it was answered with more than {most} bytes, which is the most"));
+        return unstorable(&format!("the response is larger than {most} bytes"));
     }
     let place = heard.headers.get(LOCATION).and_then(|place| place.to_str().ok()).map(str::to_owned);
     let body = heard.body.trim_ascii();
@@ -87,7 +87,7 @@ fn done(heard: Heard) -> Verdict {
     } else {
         match std::str::from_utf8(body) {
             Ok(text) => serde_json::Value::String(text.replace('\0', " ")).to_string().into_bytes(),
-            Err(_) => return unstorable("it was answered with what is neither JSON nor text"),
+            Err(_) => return unstorable("the response is neither JSON nor text"),
         }
     };
     if value.is_empty() && place.is_none() {

@@ -118,7 +118,7 @@ impl Serving {
         loop {
             match Endpoints::of(self.api.tenure()).all().await {
                 Ok(endpoints) => self.serve(&mut served, endpoints),
-                Err(error) => tracing::warn!(%error, "push endpoints cannot be looked at"),
+                Err(error) => tracing::warn!(%error, "failed to read push endpoints"),
             }
             tokio::select! {
                 biased;
@@ -193,7 +193,11 @@ impl One {
                 Ok((0, due_in)) => due_in.unwrap_or(POLL).clamp(SOONEST, POLL),
                 Ok(_) => Duration::ZERO,
                 Err(problem) => {
-                    tracing::warn!(?problem, endpoint = self.endpoint.name, "no jobs could be claimed");
+                    tracing::warn!(
+                        ?problem,
+                        endpoint = self.endpoint.name,
+                        "failed to claim jobs for a push endpoint"
+                    );
                     AFTER_FAULT
                 }
             };
@@ -208,7 +212,7 @@ impl One {
             }
         }
         if let Err(fault) = tenure.store().retire(self.holder).await {
-            tracing::debug!(%fault, "the store was not told that an endpoint is not served any more");
+            tracing::debug!(%fault, "failed to unregister a push endpoint");
         }
     }
 
@@ -257,7 +261,7 @@ impl One {
         let (name, serves) = (format!("endpoint {}", self.endpoint.name), serves.collect::<Vec<_>>());
         let store = self.serving.api.tenure().store();
         if let Err(fault) = store.announce(self.holder, &name, slots, &serves, ALIVE).await {
-            tracing::debug!(%fault, "the store was not told that an endpoint is served");
+            tracing::debug!(%fault, "failed to register a push endpoint");
         }
     }
 }

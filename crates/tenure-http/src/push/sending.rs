@@ -53,7 +53,11 @@ impl Sending {
         let call = match self.call().await {
             Ok(call) => call,
             Err(problem) => {
-                tracing::error!(?problem, endpoint = self.endpoint.name, "a job could not be sent");
+                tracing::error!(
+                    ?problem,
+                    endpoint = self.endpoint.name,
+                    "failed to prepare a job for a push endpoint"
+                );
                 return self.end(Meaning::given_back()).await;
             }
         };
@@ -64,7 +68,7 @@ impl Sending {
             Waited::Means(Meaning::Disabled(why)) => {
                 let endpoints = Endpoints::of(self.api.tenure());
                 if let Err(error) = endpoints.disable(&self.endpoint, &why).await {
-                    tracing::warn!(%error, endpoint = self.endpoint.name, "it was not disabled");
+                    tracing::warn!(%error, endpoint = self.endpoint.name, "failed to disable a push endpoint");
                 }
                 self.api.pushing().look();
                 self.end(Meaning::given_back()).await;
@@ -116,7 +120,7 @@ impl Sending {
                 Ok(Some(Renewal::Lapsed | Renewal::Lost) | None) => return Waited::Lost,
                 Err(_) if clock.moment() < deadline => {}
                 Err(error) => {
-                    tracing::warn!(%error, job = %self.job.id, "a job was lost: the store did not answer in time");
+                    tracing::warn!(%error, job = %self.job.id, "lost a job: the store did not answer in time");
                     return Waited::Lost;
                 }
             }
@@ -169,7 +173,7 @@ impl Sending {
         let ttl = timeout.clamp(LEASE, limits::LONGEST_LEASE);
         let jobs = [Arc::clone(&self.job)];
         if let Err(error) = self.api.tenure().remote().renew(ttl, &jobs).await {
-            tracing::warn!(%error, job = %self.job.id, "a job that goes on elsewhere was not held for longer");
+            tracing::warn!(%error, job = %self.job.id, "failed to renew a job that the endpoint accepted");
         }
         self.api.granted().remember(&jobs);
     }
@@ -177,12 +181,12 @@ impl Sending {
     async fn end(&self, verdict: Verdict) {
         let ending = Ending { job: Arc::clone(&self.job), verdict };
         if let Err(error) = spans::attempt::settle(&self.api, vec![ending], None).await {
-            tracing::warn!(%error, job = %self.job.id, "how a job went that was sent was not kept; it lapses");
+            tracing::warn!(%error, job = %self.job.id, "failed to settle a pushed job; its lease will expire");
         }
     }
 }
 
 fn value_of(name: &str, value: &str) -> Result<HeaderValue, Invalid> {
-    let unfit = |_| Invalid::new(name, "text that no header can hold", "visible characters");
+    let unfit = |_| Invalid::new(name, "characters that a header cannot hold", "visible ASCII characters");
     HeaderValue::from_str(value).map_err(unfit)
 }

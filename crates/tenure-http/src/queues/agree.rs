@@ -35,7 +35,7 @@ pub(crate) async fn put(
     }
     check(before.as_ref(), &headers)?;
     if before.is_some() && is_to_be_new(&headers) {
-        return Err(Problem::new(ProblemType::PreconditionFailed, format!("queue {name} is there already")));
+        return Err(Problem::new(ProblemType::PreconditionFailed, format!("queue {name} already exists")));
     }
     let seen = seen(before.as_ref(), &headers);
     let edit = QueueEdit { seen, paused: Some(spec.paused), limit: Some(limit), terms: Some(terms) };
@@ -107,7 +107,7 @@ pub(crate) async fn delete(api: Api, Named(name): Named, headers: HeaderMap) -> 
             Ok(StatusCode::NO_CONTENT.into_response())
         }
         QueueRemoved::NotEmpty => {
-            let detail = format!("jobs are kept in queue {name}; let them end, and purge it, first");
+            let detail = format!("queue {name} still has jobs; wait for them to end, then purge it");
             Err(Problem::new(ProblemType::StateConflict, detail))
         }
         QueueRemoved::Otherwise(Some(_)) => Err(changed(&name)),
@@ -175,13 +175,13 @@ fn check(queue: Option<&QueueInfo>, headers: &HeaderMap) -> Result<(), Problem> 
     match queue {
         Some(queue) if tag(queue).is_refused(headers) => Err(changed(&queue.name)),
         None if headers.contains_key(IF_MATCH) => {
-            Err(Problem::new(ProblemType::PreconditionFailed, "there is no such queue yet"))
+            Err(Problem::new(ProblemType::PreconditionFailed, "the queue does not exist"))
         }
         Some(_) | None => Ok(()),
     }
 }
 
 fn changed(name: &QueueName) -> Problem {
-    let detail = format!("queue {name} has changed since it was looked at");
+    let detail = format!("queue {name} has changed since it was read; read it again");
     Problem::new(ProblemType::PreconditionFailed, detail)
 }

@@ -33,12 +33,12 @@ fn reasons(queue: &QueueInfo, counts: &[Count], hosts: &[Host]) -> Vec<ReasonDoc
         reasons.push(ReasonDocument { reason: reason.to_owned(), detail });
     };
     if queue.paused {
-        say("paused", format!("queue {name} is paused: it hands out no jobs until somebody resumes it"));
+        say("paused", format!("queue {name} is paused; resume it to run its jobs"));
     }
     let serve: Vec<&Host> =
         hosts.iter().filter(|host| host.serves.iter().any(|serves| serves.queue == *name)).collect();
     if serve.is_empty() {
-        say("not_served", format!("no live worker that says who it is takes jobs of queue {name}"));
+        say("not_served", format!("no registered live worker serves queue {name}"));
     } else {
         // Of kinds that nobody takes.
         let waits = |count: &&Count| {
@@ -59,24 +59,25 @@ fn reasons(queue: &QueueInfo, counts: &[Count], hosts: &[Host]) -> Vec<ReasonDoc
         untaken.sort_unstable();
         untaken.dedup();
         if !untaken.is_empty() {
-            say("kind_not_served", format!("no live worker takes jobs of kind {}", untaken.join(", ")));
+            say(
+                "kind_not_served",
+                format!("no registered live worker has a handler for kind {}", untaken.join(", ")),
+            );
         }
     }
     if let Some(most) = queue.limit.most.filter(|most| running >= u64::from(*most)) {
-        say("limit_full", format!("{running} jobs of queue {name} run, and {most} may at once"));
+        say("limit_full", format!("{running} jobs of queue {name} are running, and its limit is {most}"));
     }
     if blocked > 0 {
-        let detail = format!("{blocked} jobs wait for other jobs, their turn, or room in a limit");
-        say("blocked", format!("{detail}; `GET /v1/jobs/{{id}}/explain` tells of one for what"));
+        let detail =
+            format!("{blocked} jobs wait for other jobs, for their turn in an ordering key, or for a limit");
+        say("blocked", format!("{detail}; see `GET /v1/jobs/{{id}}/explain` for one job"));
     }
     if queued == 0 && scheduled > 0 {
-        say(
-            "due_later",
-            format!("none of the jobs of queue {name} is known to be due; {scheduled} are scheduled"),
-        );
+        say("due_later", format!("no due jobs in queue {name}; {scheduled} are scheduled"));
     }
     if queued == 0 && scheduled == 0 && blocked == 0 {
-        say("nothing_waits", format!("no job of queue {name} waits; {running} run"));
+        say("nothing_waits", format!("no waiting jobs in queue {name}; {running} are running"));
     }
     reasons
 }

@@ -42,8 +42,7 @@ pub(crate) async fn find(api: &Api, name: &QueueName) -> Result<Option<QueueInfo
 
 /// The queue of this name.
 pub(crate) async fn there(api: &Api, name: &QueueName) -> Result<QueueInfo, Problem> {
-    let missing =
-        || Problem::new(ProblemType::NotFound, format!("there is no queue {name}: nobody has named it"));
+    let missing = || Problem::new(ProblemType::NotFound, format!("queue {name} not found"));
     find(api, name).await?.ok_or_else(missing)
 }
 

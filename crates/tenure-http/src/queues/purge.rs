@@ -18,32 +18,32 @@ const BODY_BYTES: usize = 16 * 1024;
 /// What is removed if nothing else is said: all that waits.
 const USUAL: [StateName; 3] = [StateName::Scheduled, StateName::Queued, StateName::Blocked];
 
-/// Which jobs of a queue are to be removed.
+/// A request to delete jobs of a queue.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Purge {
-    /// The name of the queue once more, so that no slip of the pen empties another one.
+    /// Name of the queue, repeated as a safeguard.
     confirm: String,
-    /// In which states: all that wait if it is not said. Those that run stay.
+    /// States of the jobs to delete; default: all waiting states. Running jobs stay.
     #[serde(default)]
     states: Option<Vec<PurgedState>>,
 }
 
-/// The state of a job that does not run.
+/// The state of a job that is not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum PurgedState {
-    /// It waits for its time.
+    /// Waiting for its due time.
     Scheduled,
-    /// It waits for a worker.
+    /// Waiting for a worker.
     Queued,
-    /// It waits for something else.
+    /// Waiting for another job or a limit.
     Blocked,
-    /// It has succeeded.
+    /// Succeeded.
     Succeeded,
-    /// It has failed.
+    /// Failed.
     Failed,
-    /// It was cancelled.
+    /// Cancelled.
     Cancelled,
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn post(
     let states = match purge.states {
         None => USUAL.to_vec(),
         Some(states) if states.is_empty() => {
-            return Err(Invalid::new("states", "none", "at least one, or leave it out").into());
+            return Err(Invalid::new("states", "none", "at least one, or omit the field").into());
         }
         Some(states) => states.into_iter().map(PurgedState::name).collect(),
     };

@@ -76,7 +76,7 @@ async fn series(
     let Some(Window { all, step }) = window else { return Ok(None) };
     let reach = api.reach();
     if !reach.is_whole() && (queue.is_none() || !reach.has_all_kinds()) {
-        return Err(api.beyond("all that is counted together here"));
+        return Err(api.beyond("all jobs counted here"));
     }
     let steps = api.tenure().stats().series(queue, None, all, step).await?;
     Ok(Some(steps.iter().map(StepDocument::of).collect()))

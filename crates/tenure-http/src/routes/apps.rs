@@ -12,11 +12,11 @@ use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 
-const SET: (&str, &str) = ("set", "Which apps are meant: usually `apps`");
+const SET: (&str, &str) = ("set", "Set of programs; default `apps`");
 const LINES: [(&str, &str); 3] = [
     SET,
-    ("behind", "Only what has a greater number; else the last"),
-    ("limit", "How many at most: 1 to 500"),
+    ("behind", "Return only entries with a greater number; default: the latest"),
+    ("limit", "Maximum number of entries: 1 to 500"),
 ];
 
 const fn app(status: u16, summary: &'static str) -> Answer {
@@ -37,7 +37,7 @@ fn looking() -> Vec<Endpoint> {
         needs: READ,
         within: Within::Whole,
         takes: Takes { query: &[SET], ..NOTHING },
-        answers: vec![answer, empty(304, "As the client knows it")],
+        answers: vec![answer, empty(304, "Not modified")],
         refuses: &[ProblemType::NotFound, ProblemType::Validation],
         serve,
     };
@@ -46,21 +46,21 @@ fn looking() -> Vec<Endpoint> {
     vec![
         Endpoint {
             refuses: &[ProblemType::Validation],
-            ..get("/v1/apps", "list_apps", "Lists apps, and how they stand on each host", list, || {
+            ..get("/v1/apps", "list_apps", "List programs with their state on each host", list, || {
                 routing::get(look::list)
             })
         },
         get(
             "/v1/apps/triggered/{name}",
             "get_triggered_app",
-            "Shows a triggered app",
+            "Show a triggered program",
             app(200, "It"),
             || routing::get(look::shown::<Triggered>),
         ),
         get(
             "/v1/apps/continuous/{name}",
             "get_continuous_app",
-            "Shows a continuous app",
+            "Show a continuous program",
             app(200, "It"),
             || routing::get(look::shown::<Continuous>),
         ),
@@ -70,7 +70,7 @@ fn looking() -> Vec<Endpoint> {
             ..get(
                 "/v1/apps/continuous/{name}/lines",
                 "list_app_lines",
-                "What a continuous app has said",
+                "Show the output of a continuous program",
                 app(200, "They"),
                 || routing::get(look::lines),
             )
@@ -87,19 +87,19 @@ fn acting() -> Vec<Endpoint> {
         needs: MANAGE,
         within: Within::Whole,
         takes: Takes { query: &[SET], body: Some(body), needs_body: false, ..NOTHING },
-        answers: vec![app(200, "It is so")],
+        answers: vec![app(200, "Done")],
         refuses: &[ProblemType::NotFound],
         serve,
     };
     vec![
         Endpoint {
             needs: END,
-            answers: vec![job(202, "The job of the run")],
+            answers: vec![job(202, "Job of the run")],
             refuses: &[ProblemType::NotFound, ProblemType::StateConflict, ProblemType::IdTaken],
             ..post(
                 "/v1/apps/triggered/{name}/run",
                 "run_app",
-                "Runs a triggered app now, unless it runs already",
+                "Run a triggered program now, unless it is running",
                 Schemas::of::<RunAsk>,
                 || routing::post(act::run),
             )
@@ -107,28 +107,28 @@ fn acting() -> Vec<Endpoint> {
         post(
             "/v1/apps/triggered/{name}/stop",
             "stop_triggered_app",
-            "Runs a triggered app no more until it is started; what runs goes on, what waits is kept",
+            "Stop a triggered program; running jobs continue, waiting jobs stay",
             Schemas::of::<StopAsk>,
             || routing::post(act::stop::<Triggered>),
         ),
         post(
             "/v1/apps/triggered/{name}/start",
             "start_triggered_app",
-            "Lets a triggered app run again",
+            "Allow a stopped triggered program to run again",
             Schemas::of::<Nothing>,
             || routing::post(act::start::<Triggered>),
         ),
         post(
             "/v1/apps/continuous/{name}/stop",
             "stop_continuous_app",
-            "Stops a continuous app on all hosts until it is started",
+            "Stop a continuous program on all hosts",
             Schemas::of::<StopAsk>,
             || routing::post(act::stop::<Continuous>),
         ),
         post(
             "/v1/apps/continuous/{name}/start",
             "start_continuous_app",
-            "Lets a continuous app run again",
+            "Start a stopped continuous program",
             Schemas::of::<Nothing>,
             || routing::post(act::start::<Continuous>),
         ),

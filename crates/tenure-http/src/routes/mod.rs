@@ -88,11 +88,13 @@ const ADMIN: Needs = Needs::One(&[Scope::Admin]);
 const NOTHING: Takes =
     Takes { query: &[], body: None, needs_body: true, once: false, waits: false, matches: false };
 /// What may stand behind the question mark of a list.
-const PAGED: [(&str, &str); 2] =
-    [("cursor", "`next_cursor` of the page before"), ("limit", "How many at most: 1 to 1000, usually 50")];
+const PAGED: [(&str, &str); 2] = [
+    ("cursor", "`next_cursor` of the previous page"),
+    ("limit", "Maximum number of results: 1 to 1000; default 50"),
+];
 /// What may stand behind the question mark of what shows jobs.
 const REVEAL: (&str, &str) =
-    ("reveal", "`true`: shows what is hidden; needs the right manage, and is written down");
+    ("reveal", "`true` shows hidden values; requires the scope `manage` and is audited");
 const JSON: &str = "application/json";
 
 const fn job(status: u16, summary: &'static str) -> Answer {

@@ -73,8 +73,8 @@ pub(crate) async fn trigger(
         trigger = trigger.id(id);
     }
     if let Some(args) = ask.args {
-        let value: serde_json::Value = serde_json::from_str(args.get())
-            .map_err(|_| Invalid::new("args", "text that is no JSON", "JSON"))?;
+        let value: serde_json::Value =
+            serde_json::from_str(args.get()).map_err(|_| Invalid::new("args", "invalid JSON", "JSON"))?;
         trigger = trigger.raw_args(&value);
     }
     match trigger.await? {
@@ -82,19 +82,20 @@ pub(crate) async fn trigger(
             act::shown(&api, &headers, job, ChangeOutcome::Asked, StatusCode::ACCEPTED).await
         }
         TimerOutcome::Busy(job) => {
-            let detail =
-                format!("job {job} of schedule {name} has not ended, and it allows no more beside it");
+            let detail = format!(
+                "job {job} of schedule {name} has not ended, and its overlap policy allows no second one"
+            );
             Err(Problem::new(ProblemType::StateConflict, detail).with("job_id", job.to_string()))
         }
         // Nothing is told of the other job: it may be one that the access token does not reach.
         TimerOutcome::IdTaken(id) => {
-            let detail = format!("id: {id} was given to a job that schedule {name} was not asked for");
+            let detail = format!("id: {id} belongs to a job that was not triggered for schedule {name}");
             Err(Problem::new(ProblemType::IdTaken, detail).with("job_id", id.to_string()))
         }
         TimerOutcome::NotFound => Err(missing(&name)),
         TimerOutcome::Done | TimerOutcome::Backfilled { .. } => {
-            tracing::error!(schedule = %name, "the store answered another wish than that for a job");
-            Err(Problem::new(ProblemType::Internal, "the store answered to another wish"))
+            tracing::error!(schedule = %name, "the store answered a trigger request with another result");
+            Err(Problem::new(ProblemType::Internal, "the store answered with an unexpected result"))
         }
     }
 }

@@ -9,7 +9,8 @@ use crate::problem::Problem;
 pub(crate) fn told(field: &str, bad: BadSchedule) -> Problem {
     let (column, part) = (bad.column, bad.field.clone());
     let place = column.map(|column| format!(" at column {column}")).unwrap_or_default();
-    let allowed = bad.instead.unwrap_or_else(|| "what it can be is in the guide to schedules".to_owned());
+    let allowed =
+        bad.instead.unwrap_or_else(|| "a valid schedule; see the schedules page of the guide".to_owned());
     let problem = Problem::from(Invalid::new(field, format_args!("{}{place}", bad.wrong), allowed));
     let problem = problem.with("part", part);
     match column {

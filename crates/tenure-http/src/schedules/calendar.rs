@@ -50,8 +50,7 @@ pub(crate) async fn hours(api: Api, OriginalUri(uri): OriginalUri) -> Result<Res
 
 fn wanted(query: &Query, name: &str) -> Result<Timestamp, Problem> {
     query.one::<Timestamp>(name)?.ok_or_else(|| {
-        let detail =
-            format!("the parameter {name} is not there; it is an instant such as 2026-01-01T00:00:00Z");
+        let detail = format!("missing query parameter {name}; expected a time such as 2026-01-01T00:00:00Z");
         Problem::new(ProblemType::Malformed, detail).with("field", name)
     })
 }

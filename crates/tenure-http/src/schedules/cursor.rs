@@ -27,7 +27,7 @@ impl FromStr for Place {
             let origin = ORIGINS.into_iter().find(|one| origin(*one) == from)?;
             Some(Self(SlotCursor { slot, timer: Name::new("cursor", parts.next()?).ok()?, origin }))
         };
-        read().ok_or_else(|| Invalid::new("cursor", "another text", "what an earlier page has told"))
+        read().ok_or_else(|| Invalid::new("cursor", "invalid value", "a cursor of an earlier page"))
     }
 }
 

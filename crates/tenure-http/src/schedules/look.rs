@@ -46,12 +46,12 @@ fn is_by_next(query: &Query) -> Result<bool, Problem> {
         None | Some("name") => Ok(false),
         Some("next") if query.text("cursor")?.is_none() => Ok(true),
         Some("next") => {
-            let allowed = "none with `order=next`, which has one page";
+            let allowed = "none with `order=next`, which returns one page";
             Err(Invalid::new("cursor", "one", allowed).into())
         }
         Some(other) => {
             let shown: String = other.chars().take(32).collect();
-            Err(Invalid::new("order", format_args!("{shown:?}"), "name, next").into())
+            Err(Invalid::new("order", format_args!("{shown:?}"), "name or next").into())
         }
     }
 }
@@ -161,7 +161,7 @@ pub(super) async fn there(api: &Api, name: &Name) -> Result<Timer, Problem> {
 
 /// What is told of a schedule that is not there.
 pub(super) fn missing(name: &Name) -> Problem {
-    Problem::new(ProblemType::NotFound, format!("there is no schedule {name}"))
+    Problem::new(ProblemType::NotFound, format!("schedule {name} not found"))
 }
 
 /// It tells what was agreed apart from how it stands: that it fires undoes nobody's look at what was agreed.

@@ -33,7 +33,7 @@ pub(crate) async fn put(
     let mut spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let name = Name::new("name", &name)?;
     if let Some(other) = spec.name.as_deref().filter(|said| *said != name.as_str()) {
-        return Err(Invalid::new("name", other, format_args!("{name}, as in the path, or nothing")).into());
+        return Err(Invalid::new("name", other, format_args!("{name}, as in the path, or no name")).into());
     }
     admit::check(&api, &mut spec.job).await.map_err(|problem| problem.with("field", "job"))?;
     let draft = draft(&name, spec)?;
@@ -54,13 +54,13 @@ pub(crate) async fn put(
 /// `POST /v1/schedules`
 pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let mut spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let named = spec.name.take().ok_or_else(|| Invalid::new("name", "nothing", "what it is to be called"))?;
+    let named = spec.name.take().ok_or_else(|| Invalid::new("name", "nothing", "a name"))?;
     let name = Name::new("name", &named)?;
     admit::check(&api, &mut spec.job).await.map_err(|problem| problem.with("field", "job"))?;
     let set = api.tenure().timers().set_as_seen(draft(&name, spec)?, TimerSeen::Absent).await;
     let set = set.map_err(|error| in_words_of_the_wire(&name, error))?;
     let Some(set) = set else {
-        let detail = format!("schedule {name} is there already; PUT changes it");
+        let detail = format!("schedule {name} already exists; change it with PUT or PATCH");
         return Err(Problem::new(ProblemType::StateConflict, detail).with("field", "name"));
     };
     answered(&api, &name, set).await
@@ -77,7 +77,7 @@ pub(super) fn seen(timer: Option<&Timer>, headers: &HeaderMap) -> TimerSeen {
 
 /// Somebody else was faster.
 pub(super) fn changed(name: &Name) -> Problem {
-    let detail = format!("schedule {name} has changed since it was looked at");
+    let detail = format!("schedule {name} has changed since it was read; read it again");
     Problem::new(ProblemType::PreconditionFailed, detail)
 }
 
@@ -98,14 +98,14 @@ pub(super) async fn acted(
 fn draft(name: &Name, spec: ScheduleSpec) -> Result<TimerDraft, Problem> {
     let (schedule, policies) = (Shape::of_spec(&spec)?.schedule()?, policies(&spec)?);
     if spec.job.id.is_some() {
-        return Err(Invalid::new("job.id", "an id", "none: each job of a schedule has its own").into());
+        return Err(Invalid::new("job.id", "an ID", "none; each run gets its own job ID").into());
     }
     if spec.job.run_at.is_some() || spec.job.delay_seconds.is_some() {
         let field = if spec.job.run_at.is_some() { "job.run_at" } else { "job.delay_seconds" };
-        return Err(Invalid::new(field, "an instant or a delay", "none: the slots say when").into());
+        return Err(Invalid::new(field, "a due time or delay", "none; the schedule sets the due time").into());
     }
     if spec.job.callback.is_some() {
-        let allowed = "none: a webhook is told of the jobs of a schedule";
+        let allowed = "none; use a webhook for the jobs of a schedule";
         return Err(Invalid::new("job.callback", "a callback", allowed).into());
     }
     let within = |wrong: Invalid| Invalid { field: format!("job.{}", wrong.field), ..wrong };
@@ -196,8 +196,9 @@ async fn answered(api: &Api, name: &Name, set: TimerSet) -> Result<Response, Pro
         // Over would have been an error.
         TimerSet::Same | TimerSet::Changed | TimerSet::Over { .. } => StatusCode::OK,
         TimerSet::Outdated { by } => {
-            let detail =
-                format!("a program of revision {by} has declared schedule {name}: it stays as it is");
+            let detail = format!(
+                "schedule {name} is declared by revision {by} of a program; a lower revision cannot change it"
+            );
             return Err(Problem::new(ProblemType::StateConflict, detail).with("revision", by));
         }
     };
@@ -209,12 +210,12 @@ pub(super) fn check(timer: Option<&Timer>, headers: &HeaderMap) -> Result<(), Pr
     let refused = |detail: String| Err(Problem::new(ProblemType::PreconditionFailed, detail));
     match timer {
         Some(timer) if tag(timer).is_refused(headers) => {
-            refused(format!("schedule {} has changed since it was looked at", timer.name()))
+            refused(format!("schedule {} has changed since it was read; read it again", timer.name()))
         }
         Some(timer) if headers.contains_key(IF_NONE_MATCH) && tag(timer).is_known(headers) => {
-            refused(format!("schedule {} is there already", timer.name()))
+            refused(format!("schedule {} already exists", timer.name()))
         }
-        None if headers.contains_key(IF_MATCH) => refused("there is no such schedule".to_owned()),
+        None if headers.contains_key(IF_MATCH) => refused("the schedule does not exist".to_owned()),
         Some(_) | None => Ok(()),
     }
 }

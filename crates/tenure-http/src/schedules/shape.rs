@@ -127,7 +127,7 @@ fn ruled(spec: &RuleSpec, said: Option<&str>, usual: &Zone) -> Result<(Rule, Zon
         return Err(Invalid::new(
             "time_zone",
             said.name(),
-            format_args!("none, or {}, which the rule names", own.name()),
+            format_args!("none, or {}, the zone of the rule", own.name()),
         )
         .into());
     }

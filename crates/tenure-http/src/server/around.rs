@@ -44,26 +44,23 @@ pub(crate) fn wrapped(router: Router, hosts: Hosts, api: &Api) -> Router {
 }
 
 async fn nowhere() -> Problem {
-    Problem::new(ProblemType::NotFound, "there is nothing at this path; /openapi.json tells what there is")
+    Problem::new(ProblemType::NotFound, "no route at this path; see /openapi.json")
 }
 
 async fn not_so() -> Problem {
-    Problem::new(
-        ProblemType::MethodNotAllowed,
-        "this path cannot be asked for by this method; the header allow tells by which",
-    )
+    Problem::new(ProblemType::MethodNotAllowed, "this path does not support the method; see the header Allow")
 }
 
 async fn for_whom(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
     let changes = !request.method().is_safe();
     if changes && !hosts.allow_page(request.headers()) {
-        let detail = "a browser sent this for a page of somebody else's, which may change nothing here";
+        let detail = "cross-site request from a browser; changes are accepted only from pages of this server";
         return Problem::new(ProblemType::CrossSite, detail).into_response();
     }
     if hosts.allow(request.headers(), request.uri().authority()) {
         return next.run(request).await;
     }
-    let detail = "the header host names somebody else; names are allowed by the server's setting `hosts`";
+    let detail = "the Host header names another host; add allowed names to the server setting `hosts`";
     Problem::new(ProblemType::HostNotAllowed, detail).into_response()
 }
 

@@ -58,7 +58,7 @@ impl Drop for Place {
 
 /// Tells somebody that he has too many connections, as far as he hears it, and hangs up.
 pub(super) fn turn_away(mut stream: TcpStream) {
-    let detail = "too many connections are open from this address";
+    let detail = "too many open connections from this address";
     let body = Problem::new(ProblemType::RateLimited, detail).document().to_string();
     let text = format!(
         "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: {}\r\n\

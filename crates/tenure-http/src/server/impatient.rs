@@ -33,7 +33,7 @@ impl Impatient {
         let (clock, within) = (&self.clock, self.within);
         let over = self.over.get_or_insert_with(|| clock.sleep(within));
         ready!(over.as_mut().poll(context));
-        Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client reads nothing of what is sent")))
+        Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client does not read the response")))
     }
 }
 

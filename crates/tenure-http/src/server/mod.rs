@@ -38,46 +38,47 @@ use hosts::Hosts;
 use impatient::Impatient;
 use worded::Worded;
 
-/// How a server listens and ends.
+/// Options of a server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Where it listens. Only this machine can reach it unless this says otherwise.
+    /// Address to listen on; default: loopback only.
     pub bind: SocketAddr,
-    /// Names by which it may be addressed beside those of this machine itself, without a port.
+    /// Additional host names under which the server may be addressed, without a port.
     pub hosts: Vec<String>,
-    /// Whether whoever asks has to say who he is.
+    /// Authentication mode.
     pub access: Access,
-    /// Nothing may be changed through it.
+    /// Refuses every change.
     pub read_only: bool,
-    /// Addresses that webhooks may name although they are not public. [`deliveries`](crate::deliveries) is told the same.
+    /// Addresses that webhooks may use although they are not public. Pass the same to
+    /// [`deliveries`](crate::deliveries).
     pub allow_callback_to: Vec<Network>,
-    /// Whether jobs are sent to push endpoints from here.
+    /// Sends jobs to push endpoints from this server.
     pub pushes: bool,
-    /// Where others reach this server, such as `https://jobs.example.com`; by the address on which it listens, if nothing is
-    /// said.
+    /// Public URL of the server, such as `https://jobs.example.com`; default: the address it listens on.
     pub public_url: Option<String>,
-    /// Which values are hidden from those who only look.
+    /// Names whose values are hidden from clients with read access only.
     pub hiding: Hiding,
-    /// Whether metrics count the kinds of a queue together, for a store with very many of them.
+    /// Counts all kinds of a queue together in the metrics, for a store with very many kinds.
     pub kinds_together: bool,
-    /// Where it is told what jobs go through, if anywhere.
+    /// Trace collector, if any.
     pub traces: Option<Traces>,
-    /// How long a client may take to send the head of a request.
+    /// Time that a client has to send the request head.
     pub head_within: Duration,
-    /// How long a client may read nothing of what is sent to it.
+    /// Time that a client may stop reading the response.
     pub read_within: Duration,
-    /// Connections at once. Who comes beyond that waits until one is given up.
+    /// Maximum number of connections; further clients wait.
     pub connections: usize,
-    /// Connections at once from one address, of version 6 from one network of 64 bits. Who comes beyond that is turned away. No
-    /// proxy is believed: all who stand behind one have its address.
+    /// Maximum number of connections per client address, or per /64 network for IPv6; further ones are refused. Proxy
+    /// headers are ignored, so all clients behind a proxy share its address.
     pub connections_per_address: usize,
-    /// Access tokens that nobody knows from one address in a minute. Beyond that none is looked up that is not known already.
+    /// Maximum number of unknown access tokens per client address and minute. Beyond it, only known tokens are
+    /// accepted.
     pub unknown_tokens_per_minute: u32,
-    /// How long it goes on answering after it was told to stop, and says that it is not ready: so long whoever sends requests
-    /// here may need to notice.
+    /// How long the server keeps answering after it was told to stop, while it reports that it is not ready. Load
+    /// balancers need this time to notice.
     pub drain_delay: Duration,
-    /// How long what is under way may take when it is to end.
+    /// Time that requests in progress have to finish at shutdown.
     pub grace: Duration,
 }
 
@@ -105,26 +106,25 @@ impl Default for Options {
     }
 }
 
-/// Why it does not serve.
+/// The error of a server that could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be had.
-    #[error("{address} cannot be listened on: {source}")]
+    /// The address is not available.
+    #[error("cannot listen on {address}: {source}")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Anybody could reach it, and nobody would be asked who he is.
+    /// The address is reachable from other machines without authentication.
     #[error(
-        "{0} can be reached from other machines, and nobody would be asked who he is; ask for access tokens \
-         (--auth tokens), or bind to 127.0.0.1"
+        "{0} is reachable from other machines without authentication; set --auth tokens, or bind to 127.0.0.1"
     )]
     Open(SocketAddr),
 }
 
-/// A server that listens.
+/// A listening server.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -136,10 +136,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to listen. Who connects from now on is answered once it runs.
+    /// Starts to listen. Connections are answered once the server runs.
     ///
     /// # Errors
-    /// The address cannot be had, or other machines could reach it.
+    /// The address is not available, or it is reachable from other machines without authentication.
     pub async fn bind(tenure: &Tenure, options: Options) -> Result<Self, ServeError> {
         let address = options.bind;
         if !address.ip().is_loopback() && options.access == Access::Open {
@@ -152,19 +152,19 @@ impl Server {
         Ok(Self { listener, address, tenure, options, more: Router::new(), strangers })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves these routes as well. What holds for every request holds for them, too.
+    /// Serves these routes as well, under the same rules for every request.
     #[must_use]
     pub fn merge(self, more: Router) -> Self {
         Self { more: self.more.merge(more), ..self }
     }
 
-    /// The routes of the contract by what holds for this server, for pages in the same program that ask them.
+    /// Returns the API routes under the rules of this server, for pages in the same program that call them.
     pub fn contract(&self) -> Router {
         router(&Api::new(&self.tenure, self.rules(Spans::default())))
     }
@@ -190,8 +190,8 @@ impl Server {
         said.trim_end_matches('/').to_owned()
     }
 
-    /// Serves until `stop`. From then on it says that it is not ready; after the delay whoever waits is answered, and what is
-    /// under way has the grace to end.
+    /// Serves until `stop` resolves. Then it reports that it is not ready, answers waiting clients after the delay,
+    /// and gives requests in progress the grace period to finish.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let (spans, telling_spans) = Spans::start(self.options.traces.as_ref(), &self.tenure.store().clock());
         let api = Api::new(&self.tenure, self.rules(spans));
@@ -230,7 +230,7 @@ impl Server {
             tokio::select! {
                 biased;
                 () = graceful.shutdown() => {}
-                () = clock.sleep(self.options.grace) => tracing::warn!("what was under way has not ended in time"),
+                () = clock.sleep(self.options.grace) => tracing::warn!("requests still in progress after the grace period; closing them"),
             }
         };
         let pushed = async {
@@ -283,7 +283,7 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, clock: &dyn Clock
         match listener.accept().await {
             Ok((stream, remote)) => return Accepted { stream, remote: Remote(remote.ip()), permit },
             Err(error) => {
-                tracing::warn!(%error, "a connection was not accepted");
+                tracing::warn!(%error, "failed to accept a connection");
                 clock.sleep(AFTER_ERROR).await;
             }
         }
@@ -322,7 +322,7 @@ fn serve(
     let watched = graceful.watch(connection);
     tokio::spawn(async move {
         if let Err(error) = watched.await {
-            tracing::debug!(%error, "a connection broke off");
+            tracing::debug!(%error, "connection closed with an error");
         }
         drop(places);
     });

@@ -48,10 +48,10 @@ impl<S: AsyncWrite + Unpin> Worded<S> {
 fn worded(answer: &[u8]) -> Option<Vec<u8>> {
     let status = answer.strip_prefix(b"HTTP/1.1 ")?;
     let (problem_type, detail) = match status.get(..4)? {
-        b"400 " => (ProblemType::Malformed, "the head of the request cannot be read as HTTP/1.1"),
+        b"400 " => (ProblemType::Malformed, "the request head is not valid HTTP/1.1"),
         b"431 " => {
             let detail =
-                "the head of the request is too large; allowed: 100 headers, and 32 KiB with the path";
+                "request headers too large; expected at most 100 headers, and 32 KiB including the path";
             (ProblemType::HeadersTooLarge, detail)
         }
         _ => return None,

@@ -82,10 +82,7 @@ impl Export {
                 Err(why) => {
                     self.told.dropped.fetch_add(count, Ordering::Relaxed);
                     if !std::mem::replace(&mut is_troubled, true) {
-                        tracing::warn!(
-                            why,
-                            "the collector takes no spans; what it does not take is left out"
-                        );
+                        tracing::warn!(why, "the trace collector refuses spans; dropping them");
                     }
                 }
             }
@@ -99,7 +96,7 @@ impl Export {
             match self.once(body.clone()).await {
                 Came::Taken => return Ok(()),
                 Came::Never(why) => return Err(why),
-                Came::Later => "it could not be reached, or has no time".clone_into(&mut why),
+                Came::Later => "unreachable or overloaded".clone_into(&mut why),
             }
             let Some(wait) = wait else { break };
             tokio::select! {
@@ -125,7 +122,7 @@ impl Export {
         match self.caller.call(call).await {
             Ok(heard) if heard.status.is_success() => Came::Taken,
             Ok(heard) if matches!(heard.status.as_u16(), 429 | 502..=504) => Came::Later,
-            Ok(heard) => Came::Never(format!("it answered with {}", heard.status.as_u16())),
+            Ok(heard) => Came::Never(format!("it answered with status {}", heard.status.as_u16())),
             Err(_) => Came::Later,
         }
     }

@@ -25,29 +25,29 @@ use crate::callbacks::target::Target;
 /// Spans that wait to be told; what comes beyond that is left out.
 const WAITING: usize = 8_192;
 
-/// Where spans are told, and which.
+/// Settings of trace export.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Traces {
-    /// Where the collector takes spans: OTLP over HTTP, in JSON, such as `http://127.0.0.1:4318/v1/traces`.
+    /// URL of the collector: OTLP over HTTP in JSON, such as `http://127.0.0.1:4318/v1/traces`.
     pub endpoint: String,
-    /// Headers that it wants, such as a key.
+    /// Headers for the collector, such as an API key.
     pub headers: Vec<(String, String)>,
-    /// As which service.
+    /// Service name.
     pub service: String,
-    /// What else is said of this program.
+    /// Additional resource attributes.
     pub attributes: Vec<(String, String)>,
-    /// How many of the traces that begin here are told, from 0 to 1.
+    /// Share of traces that are sampled, from 0 to 1, for traces that begin here.
     pub share: f64,
-    /// Whether a trace that began elsewhere is told if it is told there, whatever the share.
+    /// Follows the sampling decision of the parent trace, whatever the share.
     pub as_parent: bool,
 }
 
 impl Traces {
-    /// All traces, to this collector.
+    /// Sends all traces to this collector.
     ///
     /// # Errors
-    /// What is no address.
+    /// An invalid URL.
     pub fn to(endpoint: &str) -> Result<Self, Invalid> {
         Target::read(endpoint).map_err(|wrong| Invalid { field: "endpoint".to_owned(), ..wrong })?;
         Ok(Self {

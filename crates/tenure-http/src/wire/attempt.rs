@@ -6,27 +6,27 @@ use tenure::Attempt;
 
 use super::job::cause;
 
-/// One try of a job, and how it went.
+/// One attempt of a job.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Attempt")]
 pub struct AttemptDocument {
-    /// Which try it is: 1, 2, … One that was given back repeats its number.
+    /// Attempt number: 1, 2, … An attempt that was released keeps its number.
     pub attempt: u32,
-    /// Which grant of the job it is: every one counts.
+    /// Delivery number; every grant of the job counts.
     pub delivery: u32,
-    /// Who had it.
+    /// ID of the host or worker.
     pub worker_id: String,
-    /// The number of that ownership.
+    /// Fencing token of this delivery.
     pub fence: String,
-    /// When it began.
+    /// Start time.
     pub started_at: String,
-    /// When it ended; none while it runs.
+    /// End time; omitted while the attempt is running.
     pub finished_at: Option<String>,
-    /// How it ended: `succeeded`, `failed`, `retried`, `snoozed`, `released`, `lost` or `cancelled`.
+    /// Outcome: `succeeded`, `failed`, `retried`, `snoozed`, `released`, `lost` or `cancelled`.
     pub outcome: Option<&'static str>,
-    /// The kind of trouble, if there was any.
+    /// Error category, if the attempt failed.
     pub error_type: Option<&'static str>,
-    /// What was said of it.
+    /// Error message.
     pub error: Option<String>,
 }
 

@@ -9,148 +9,149 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tenure::{Cause, JobRecord as Job, State, StateName, Timestamp, Why};
 
-/// A job. Fields and values may be added: a client ignores what it does not know.
+/// A job. More fields and values may be added; clients must ignore those they do not know.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Job")]
 pub struct JobDocument {
-    /// Its identity: a UUID, which tells when it was made if the server made it.
+    /// Job ID, a UUID. IDs made by the server contain the creation time.
     #[schemars(extend("format" = "uuid"))]
     pub id: String,
-    /// What sort of work it is.
+    /// Kind of work; selects the handler.
     pub kind: String,
-    /// Where it waits or waited.
+    /// Queue.
     pub queue: String,
     /// `scheduled`, `queued`, `blocked`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: &'static str,
-    /// The same in the words of long-running operations: `NotStarted`, `Running`, `Succeeded`, `Failed` or `Canceled`.
+    /// The state in the vocabulary of long-running operations: `NotStarted`, `Running`, `Succeeded`, `Failed` or
+    /// `Canceled`.
     pub status: &'static str,
-    /// What it was given.
+    /// Arguments for the handler.
     #[schemars(with = "serde_json::Value")]
     pub args: Option<Box<RawValue>>,
-    /// Words to find it by.
+    /// Tags for search.
     pub tags: Vec<String>,
-    /// Notes of its user.
+    /// User-defined metadata.
     pub meta: BTreeMap<String, String>,
-    /// The trace that it belongs to, as W3C Trace Context writes it.
+    /// W3C Trace Context `traceparent` of the enqueuing request.
     pub traceparent: Option<String>,
-    /// What systems on the way have to say about that trace.
+    /// W3C Trace Context `tracestate`.
     pub tracestate: Option<String>,
-    /// Its place among the due jobs of its queue: from -100, the first, to 100.
+    /// Priority among the due jobs of its queue: -100 (first) to 100 (last).
     pub priority: i64,
-    /// Attempts so far, the running one included.
+    /// Number of attempts so far, including the running one.
     pub attempt: u32,
-    /// Attempts that it may have in all, if it says so itself.
+    /// Maximum number of attempts, if set for this job.
     pub max_attempts: Option<u32>,
-    /// When it was accepted.
+    /// Creation time.
     #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
-    /// When it is or was last due; none once it has ended.
+    /// Time at which the job is or was last due; omitted once it has ended.
     #[schemars(extend("format" = "date-time"))]
     pub run_at: Option<String>,
-    /// When its present or last attempt began.
+    /// Start of the current or last attempt.
     #[schemars(extend("format" = "date-time"))]
     pub started_at: Option<String>,
-    /// When it ended.
+    /// Time at which the job ended.
     #[schemars(extend("format" = "date-time"))]
     pub finished_at: Option<String>,
-    /// When it is removed.
+    /// Time at which the job will be deleted.
     #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
-    /// Why it waits: `enqueued`, `retry`, `snoozed`, `released`, `lost` or `asked`.
+    /// Reason for waiting: `enqueued`, `retry`, `snoozed`, `released`, `lost` or `asked`.
     pub waits_because: Option<&'static str>,
-    /// Since when somebody wants it to stop.
+    /// Time at which cancellation was requested.
     #[schemars(extend("format" = "date-time"))]
     pub cancel_requested_at: Option<String>,
-    /// How long one attempt may take.
+    /// Time limit of one attempt.
     pub timeout_seconds: Option<f64>,
-    /// How far it has come.
+    /// Progress.
     pub progress: Option<ProgressDocument>,
-    /// Who has it, while it runs.
+    /// The job's lease, while it is running.
     pub lease: Option<LeaseDocument>,
-    /// What runs one at a time with it.
+    /// Jobs with the same ordering key run one at a time, in order.
     pub ordering_key: Option<String>,
-    /// Which schedule has made it, if one has.
+    /// Schedule that created the job.
     pub schedule: Option<String>,
-    /// What its number is limited by.
+    /// Jobs with the same limit key share a limit.
     pub limit_key: Option<String>,
-    /// What it returned, once it has succeeded.
+    /// Result, once the job has succeeded.
     #[schemars(with = "serde_json::Value")]
     pub result: Option<Box<RawValue>>,
-    /// Where what it made can be found.
+    /// Path of the resource that the job created.
     pub resource_location: Option<String>,
-    /// The same as a whole address, as clients of long-running operations look for it.
+    /// The same as an absolute URL, for clients of long-running operations.
     #[serde(rename = "resourceLocation", skip_serializing_if = "Option::is_none")]
     pub resource_location_again: Option<String>,
-    /// What last went wrong.
+    /// The last error.
     pub error: Option<ErrorDocument>,
-    /// Where to go from here.
+    /// Links to related resources.
     pub links: Links,
 }
 
-/// How far a job has come.
+/// Progress of a job.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Progress")]
 pub struct ProgressDocument {
-    /// From 0 to 1.
+    /// Fraction done, from 0 to 1.
     pub fraction: f64,
-    /// What it is doing.
+    /// Current step.
     pub message: String,
 }
 
-/// Who has a job.
+/// The lease of a running job.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "JobLease")]
 pub struct LeaseDocument {
-    /// The host or worker.
+    /// ID of the host or worker.
     pub worker_id: String,
-    /// The number of this ownership; it only grows.
+    /// Fencing token; larger for every later delivery.
     pub fence: String,
-    /// Whether its time is over: nobody has renewed it, and whoever comes next begins the job again.
+    /// `true` if the lease has expired, so that another worker can take the job.
     pub lapsed: bool,
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "JobError")]
 pub struct ErrorDocument {
-    /// The kind of trouble, such as `error`, `panic` or `timed_out`.
+    /// Error category, such as `error`, `panic` or `timed_out`.
     #[serde(rename = "type")]
     pub cause: &'static str,
-    /// What was said of it.
+    /// Error message.
     pub detail: String,
-    /// At which attempt.
+    /// Attempt that failed.
     pub attempt: u32,
 }
 
-/// Where to go from a job.
+/// Links of a job.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "JobLinks")]
 pub struct Links {
     /// This document.
     #[serde(rename = "self")]
     pub this: String,
-    /// The item in the queue, which leads to what the job has made.
+    /// Status page of the job, which redirects to the resource it created.
     pub queue_item: String,
-    /// What ends it, while it has not ended.
+    /// Cancels the job, while it has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<CancelLink>,
-    /// What it returned.
+    /// The job's result.
     pub result: String,
-    /// Its attempts.
+    /// The job's attempts.
     pub attempts: String,
-    /// What its attempts have logged.
+    /// The job's log.
     pub logs: String,
-    /// What happens to it.
+    /// Stream of the job's changes.
     pub events: String,
 }
 
-/// What ends a job.
+/// The cancel operation.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "CancelLink")]
 pub struct CancelLink {
-    /// Where.
+    /// URL.
     pub href: String,
-    /// How.
+    /// HTTP method.
     pub method: &'static str,
 }
 

@@ -9,162 +9,163 @@ use tenure::{Holder, LeaseInfo, LedgerEntry, Timestamp};
 use super::shape;
 use crate::hide::Hiding;
 
-/// A wish to have a lease.
+/// A request to acquire a lease.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AcquireAsk {
-    /// By which words people know who has it.
+    /// Name of the holder, for people.
     pub owner: String,
-    /// For how long at a time: 1 to 86400, usually 15.
+    /// Lease duration: 1 to 86400; default 15.
     #[schemars(range(min = 1.0, max = 86_400.0))]
     pub ttl_seconds: Option<f64>,
-    /// Notes that are kept and not read.
+    /// User-defined metadata.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
 }
 
-/// A lease that was granted.
+/// A granted lease.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LeaseGranted {
-    /// Its name.
+    /// Lease name.
     pub name: String,
-    /// To be shown to renew it or to give it back. Nobody else knows it.
+    /// Secret token that renews or releases the lease.
     pub token: String,
-    /// The number of this ownership, greater than each before it, in decimal: what is written is to be refused if it
-    /// comes under a lesser one.
+    /// Fencing token, as a decimal string; larger than that of every earlier holder. Reject writes that carry a smaller
+    /// one.
     pub fence: String,
-    /// For how long it is held at a time.
+    /// Lease duration.
     pub ttl_seconds: f64,
-    /// When it ends unless it is renewed.
+    /// Expiry time, unless renewed.
     pub expires_at: String,
-    /// The same as a length of time. A holder counts it from when it sent the request that was granted last.
+    /// Time until expiry. Count it from the moment at which you sent the request.
     pub expires_in_seconds: f64,
 }
 
-/// A wish to hold a lease for longer.
+/// A request to renew a lease.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RenewAsk {
-    /// What was given with the lease.
+    /// Token of the lease.
     pub token: String,
-    /// For how long at a time from now on; as before if it is not said.
+    /// New lease duration; default: unchanged.
     #[schemars(range(min = 1.0, max = 86_400.0))]
     pub ttl_seconds: Option<f64>,
 }
 
-/// A lease that is held for longer.
+/// A renewed lease.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LeaseRenewed {
-    /// The number of the ownership.
+    /// Fencing token.
     pub fence: String,
-    /// When it ends unless it is renewed again; none for one without end.
+    /// Expiry time, unless renewed; omitted for a lease without expiry.
     pub expires_at: Option<String>,
-    /// The same as a length of time, from the sending of the request on.
+    /// Time until expiry, counted from the moment at which you sent the request.
     pub expires_in_seconds: Option<f64>,
 }
 
-/// A wish to give a lease back.
+/// A request to release a lease.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GiveBackAsk {
-    /// What was given with the lease.
+    /// Token of the lease.
     pub token: String,
 }
 
-/// A wish to take a lease from whoever has it.
+/// A request to break a lease.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BreakAsk {
-    /// Why, for people; it is on record.
+    /// Reason, for people; it is recorded.
     pub reason: String,
-    /// How long its holder has to come to an end; what is left of its time if that is less, or if it is not said.
+    /// Time that the holder has to finish; default: the rest of its lease, which is also the maximum.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub after_seconds: Option<f64>,
 }
 
-/// When a lease is free that is being broken.
+/// Time at which a broken lease is free.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LeaseBreaks {
-    /// Its name.
+    /// Lease name.
     pub name: String,
-    /// When others can have it.
+    /// Time at which others can acquire the lease.
     pub free_at: String,
-    /// In how long; 0 if it is free.
+    /// Time until the lease is free; 0 if it is free.
     pub free_in_seconds: f64,
 }
 
-/// A lease. Its tag stays the same while it is renewed: who has it and how it stands makes it another one.
+/// A lease. Its ETag changes with its holder and state, and stays the same when it is renewed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NamedLease {
-    /// Its name.
+    /// Lease name.
     pub name: String,
     /// `free`, `held`, `breaking`, `broken` or `lapsed`.
     pub state: &'static str,
-    /// Whether somebody has it, so that nobody else can.
+    /// `true` if the lease is held.
     pub locked: bool,
-    /// The number of its last ownership.
+    /// Fencing token of the latest holder.
     pub fence: String,
-    /// Who has it, or had it last if it has lapsed or was broken.
+    /// Current holder, or the last one if the lease has lapsed or was broken.
     pub holder: Option<HolderDocument>,
-    /// Since when.
+    /// Time at which the holder acquired the lease.
     pub held_since: Option<String>,
-    /// When it ends or has ended, as far as that is known.
+    /// Expiry time, if known.
     pub expires_at: Option<String>,
-    /// In how long; 0 if it has ended.
+    /// Time until expiry; 0 if the lease has expired.
     pub expires_in_seconds: Option<f64>,
-    /// How many wait for it.
+    /// Number of clients waiting in line.
     pub waiting: u32,
 }
 
-/// Who has a lease.
+/// The holder of a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Holder")]
 pub struct HolderDocument {
-    /// In words.
+    /// Name of the holder, for people.
     pub owner: String,
-    /// Notes.
+    /// User-defined metadata.
     pub metadata: BTreeMap<String, String>,
-    /// The host, if it is one that uses the store itself.
+    /// Host ID, if the holder uses the store directly.
     pub host_id: Option<String>,
 }
 
 /// A page of leases.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NamedLeasePage {
-    /// The leases, by name.
+    /// Leases by name.
     pub items: Vec<NamedLease>,
-    /// What to give as `cursor` for the next page; none at the end.
+    /// Cursor of the next page; omitted on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// Something that happened to a lease.
+/// An entry of a lease's history.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "LeaseEntry")]
 pub struct LeaseEntryDocument {
-    /// Its number: later ones are greater.
+    /// Entry number; later entries have greater numbers.
     pub number: u64,
-    /// When it happened. A lapse is noticed later than it happens.
+    /// Time of the event. A lapse is recorded when it is noticed.
     pub at: String,
-    /// What: `acquired`, `took_over`, `renewed_late`, `changed`, `refused`, `broke`, `lapsed`, `released` or `forgotten`.
+    /// Event: `acquired`, `took_over`, `renewed_late`, `changed`, `refused`, `broke`, `lapsed`, `released` or
+    /// `forgotten`.
     pub what: &'static str,
-    /// The ownership that it is about.
+    /// Fencing token that the event is about.
     pub fence: String,
-    /// Who: the holder, or whoever was refused or asked for it.
+    /// The holder, or the client that was refused or broke the lease.
     pub by: HolderDocument,
-    /// Since when that ownership had lasted.
+    /// Time at which that holder had acquired the lease.
     pub held_since: Option<String>,
-    /// Until when it was to last then.
+    /// Expiry time known at that moment.
     pub expires_at: Option<String>,
-    /// Why, in words.
+    /// Explanation.
     pub note: String,
 }
 
-/// A page of what happened to a lease. It may be short, or even empty, and still go on.
+/// A page of a lease's history. A page may be short or empty although more follow.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LeaseHistory {
-    /// What happened, the latest first.
+    /// Entries, latest first.
     pub items: Vec<LeaseEntryDocument>,
-    /// What to give as `cursor` for the next page; none at the end.
+    /// Cursor of the next page; omitted on the last page.
     pub next_cursor: Option<String>,
 }
 

@@ -6,35 +6,35 @@ use tenure::LogLine;
 
 use super::JobDocument;
 
-/// A page of jobs. It may be short, or even empty, and still go on.
+/// A page of jobs. A page may be short or empty although more follow.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JobPage {
-    /// The jobs, the newest first.
+    /// Jobs, newest first.
     pub items: Vec<JobDocument>,
-    /// What to give as `cursor` for the next page; none at the end.
+    /// Cursor of the next page; omitted on the last page.
     pub next_cursor: Option<String>,
 }
 
-/// A line that an attempt has logged.
+/// A log line of an attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "LogLine")]
 pub struct LogLineDocument {
-    /// Which grant of the job wrote it.
+    /// Delivery that wrote the line.
     pub delivery: u32,
-    /// Its number in that.
+    /// Line number within the delivery.
     pub number: u32,
-    /// When.
+    /// Time at which the line was written.
     pub at: String,
-    /// What.
+    /// Text.
     pub text: String,
 }
 
 /// A page of log lines.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LogPage {
-    /// The lines, in order.
+    /// Lines in order.
     pub items: Vec<LogLineDocument>,
-    /// What to give as `after` for the lines behind; none if this is the end for now.
+    /// Value of `after` for the following lines; omitted if there are none yet.
     pub next_after: Option<String>,
 }
 

@@ -8,215 +8,214 @@ use tenure::{Invalid, Limit, QueueInfo, Rate, SpanCounts, StatsStep, Went, limit
 
 use super::{RetainDocument, RetrySpec, shape};
 
-/// A queue: what was agreed about it. How many jobs are in it is told by itself, since that changes all the time.
+/// Settings of a queue. Job counts change all the time and are available separately.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Queue")]
 pub struct QueueDocument {
-    /// Its name.
+    /// Queue name.
     pub name: String,
-    /// Whether it hands out no jobs.
+    /// `true` if the queue is paused.
     pub paused: bool,
-    /// How many of its jobs run at once, over all hosts; any number if it is not said.
+    /// Maximum number of running jobs across all workers; omitted if unlimited.
     pub max_running: Option<u32>,
-    /// How many of its jobs start in a time; any number if it is not said.
+    /// Rate limit on job starts; omitted if unlimited.
     pub rate: Option<RateDocument>,
-    /// How many jobs may wait in it; any number if it is not said.
+    /// Maximum number of waiting jobs; omitted if unlimited.
     pub max_depth: Option<u64>,
-    /// How a job is tried again that does not say it; as its worker knows, or as usual, if this is not said either.
+    /// Retry policy of jobs that set none; if omitted, the worker's policy or the default applies.
     pub default_retry: Option<RetrySpec>,
-    /// For how long a job is kept after its end that does not say it; as usual if this is not said either.
+    /// Retention of finished jobs that set none; if omitted, the default applies.
     pub retain_seconds: Option<RetainDocument>,
-    /// For how long a job is granted to a worker that does not say it; as usual if this is not said either.
+    /// Lease duration of jobs granted to workers that request none; if omitted, the default applies.
     pub lease_seconds: Option<f64>,
-    /// Where to go from here.
+    /// Links to related resources.
     pub links: QueueLinks,
 }
 
-/// So many starts in a time.
+/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Rate")]
 pub struct RateDocument {
-    /// How many start …
+    /// Number of jobs that may start …
     #[serde(deserialize_with = "shape::whole_there")]
     #[schemars(range(min = 1, max = limits::RATE_TIMES))]
     pub limit: u32,
-    /// … in this time.
+    /// … per this many seconds.
     pub per_seconds: f64,
-    /// How many may start at once when none has for a while; all of them if it is not said.
+    /// Number of jobs that may start at once after a quiet period; default: `limit`.
     #[serde(default, deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::RATE_TIMES))]
     pub burst: Option<u32>,
 }
 
-/// Where to go from a queue.
+/// Links of a queue.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueueLinks {
     /// This document.
     #[serde(rename = "self")]
     pub this: String,
-    /// How many jobs are in it.
+    /// The queue's job counts.
     pub stats: String,
-    /// Its jobs.
+    /// The queue's jobs.
     pub jobs: String,
 }
 
 /// All queues.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueueList {
-    /// The queues, by name.
+    /// Queues by name.
     pub items: Vec<QueueDocument>,
 }
 
-/// What is to be agreed about a queue. What is not said is as for a new one.
+/// Settings of a queue. Omitted fields get their defaults.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueSpec {
-    /// Whether it hands out no jobs.
+    /// `true` to pause the queue.
     pub paused: bool,
-    /// How many of its jobs run at once, over all hosts.
+    /// Maximum number of running jobs across all workers.
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::LIMIT_MOST))]
     pub max_running: Option<u32>,
-    /// How many of its jobs start in a time.
+    /// Rate limit on job starts.
     #[serde(deserialize_with = "shape::object")]
     pub rate: Option<RateDocument>,
-    /// How many jobs may wait in it; who enqueues one more is refused with `queue-full`.
+    /// Maximum number of waiting jobs; further jobs are refused with `queue-full`.
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::QUEUE_DEPTH))]
     pub max_depth: Option<u64>,
-    /// How a job is tried again that does not say it.
+    /// Retry policy of jobs that set none.
     #[serde(deserialize_with = "shape::object")]
     pub default_retry: Option<RetrySpec>,
-    /// For how long a job is kept after its end that does not say it.
+    /// Retention of finished jobs that set none.
     #[serde(deserialize_with = "shape::object")]
     pub retain_seconds: Option<RetainDocument>,
-    /// For how long a job is granted to a worker that does not say it.
+    /// Lease duration of jobs granted to workers that request none.
     #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     pub lease_seconds: Option<f64>,
 }
 
-/// What is to be changed about a queue. What is not said stays; `null` lifts a bound.
+/// Changes to a queue. Omitted fields keep their values; `null` removes a limit.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueuePatch {
-    /// Whether it hands out no jobs.
+    /// `true` to pause the queue.
     pub paused: Option<bool>,
-    /// How many of its jobs run at once, over all hosts.
+    /// Maximum number of running jobs across all workers.
     #[serde(deserialize_with = "shape::whole_or_null")]
     #[schemars(with = "Option<u32>", range(min = 1, max = limits::LIMIT_MOST))]
     pub max_running: Option<Option<u32>>,
-    /// How many of its jobs start in a time.
+    /// Rate limit on job starts.
     #[serde(deserialize_with = "shape::object_or_null")]
     #[schemars(with = "Option<RateDocument>")]
     pub rate: Option<Option<RateDocument>>,
-    /// How many jobs may wait in it; who enqueues one more is refused with `queue-full`.
+    /// Maximum number of waiting jobs; further jobs are refused with `queue-full`.
     #[serde(deserialize_with = "shape::whole_or_null")]
     #[schemars(with = "Option<u64>", range(min = 1, max = limits::QUEUE_DEPTH))]
     pub max_depth: Option<Option<u64>>,
-    /// How a job is tried again that does not say it.
+    /// Retry policy of jobs that set none.
     #[serde(deserialize_with = "shape::object_or_null")]
     #[schemars(with = "Option<RetrySpec>")]
     pub default_retry: Option<Option<RetrySpec>>,
-    /// For how long a job is kept after its end that does not say it.
+    /// Retention of finished jobs that set none.
     #[serde(deserialize_with = "shape::object_or_null")]
     #[schemars(with = "Option<RetainDocument>")]
     pub retain_seconds: Option<Option<RetainDocument>>,
-    /// For how long a job is granted to a worker that does not say it.
+    /// Lease duration of jobs granted to workers that request none.
     #[serde(deserialize_with = "said")]
     #[schemars(with = "Option<f64>", range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     pub lease_seconds: Option<Option<f64>>,
 }
 
-/// How many jobs are in a queue. Kept up to date with each change, not counted.
+/// Job counts of a queue, maintained with every change.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueueStats {
-    /// The queue.
+    /// Queue name.
     pub queue: String,
-    /// Whether it hands out no jobs.
+    /// `true` if the queue is paused.
     pub paused: bool,
-    /// How many are in each state; states that none is in are left out. A job counts as scheduled until somebody has found
-    /// it due.
+    /// Number of jobs by state, without states that have none. A job counts as scheduled until it is found due.
     pub jobs: BTreeMap<&'static str, u64>,
-    /// The same for each kind.
+    /// The same by kind.
     pub lanes: Vec<LaneStats>,
-    /// Since when its longest waiting job has been due; none if none is.
+    /// Due time of the oldest due job; omitted if no job is due.
     pub oldest_due_at: Option<String>,
-    /// For how long.
+    /// Age of the oldest due job.
     pub oldest_due_seconds: Option<f64>,
-    /// How things went in it, step by step, if a window was asked for.
+    /// Statistics per step, if a window was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<Vec<StepDocument>>,
 }
 
-/// How things went in one step of a series.
+/// Statistics of one step.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StatsStep")]
 pub struct StepDocument {
-    /// When it began.
+    /// Start of the step.
     pub at: String,
-    /// Jobs that were enqueued.
+    /// Jobs enqueued.
     pub enqueued: u64,
-    /// Jobs that have succeeded.
+    /// Jobs succeeded.
     pub succeeded: u64,
-    /// Jobs that have failed for good.
+    /// Jobs failed for good.
     pub failed: u64,
-    /// Jobs that were cancelled while they ran.
+    /// Jobs cancelled while running.
     pub cancelled: u64,
-    /// Attempts that failed, and are made again.
+    /// Attempts that failed and will be retried.
     pub retried: u64,
-    /// Attempts that were given back or put off.
+    /// Attempts released or snoozed.
     pub released: u64,
-    /// Half of the attempts began within so long after their jobs were due; none if none ended.
+    /// Median wait between due time and start; omitted if no attempt ended.
     pub wait_p50_seconds: Option<f64>,
-    /// And 95 of 100 within so long.
+    /// 95th percentile of the wait.
     pub wait_p95_seconds: Option<f64>,
-    /// Half of the attempts took so long or less.
+    /// Median run time.
     pub run_p50_seconds: Option<f64>,
-    /// And 95 of 100 so long or less.
+    /// 95th percentile of the run time.
     pub run_p95_seconds: Option<f64>,
 }
 
-/// How many jobs of one kind are in a queue.
+/// Job counts of one kind in a queue.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LaneStats {
-    /// The kind.
+    /// Kind.
     pub kind: String,
-    /// How many are in each state.
+    /// Number of jobs by state.
     pub jobs: BTreeMap<&'static str, u64>,
 }
 
-/// How many jobs are in all queues.
+/// Job counts of all queues.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Stats {
-    /// The queues, by name.
+    /// Queues by name.
     pub items: Vec<QueueStats>,
-    /// How things went in all of them together, step by step, if a window was asked for.
+    /// Statistics of all queues together, per step, if a window was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<Vec<StepDocument>>,
 }
 
-/// All kinds of which jobs are kept, or about which something is said.
+/// All kinds that have jobs or a description.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct KindList {
-    /// The kinds, by name.
+    /// Kinds by name.
     pub items: Vec<KindStats>,
 }
 
-/// How many jobs of a kind there are.
+/// Job counts of a kind.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct KindStats {
-    /// The kind.
+    /// Kind.
     pub kind: String,
-    /// In which queues they are.
+    /// Queues that contain jobs of this kind.
     pub queues: Vec<String>,
-    /// How many are in each state.
+    /// Number of jobs by state.
     pub jobs: BTreeMap<&'static str, u64>,
-    /// What it is for, if that is said.
+    /// Purpose of the kind, if described.
     pub description: Option<String>,
-    /// Who answers for it, if that is said.
+    /// Owner of the kind, if described.
     pub owner: Option<String>,
-    /// Whether its args are checked against a schema.
+    /// `true` if args are validated against a schema.
     pub has_schema: bool,
 }
 

@@ -9,15 +9,15 @@ use tenure::{Backoff, Invalid, Keep, QueueTerms, Retention, RetryPolicy, seconds
 use super::queue::{QueuePatch, QueueSpec};
 use super::{RetrySpec, shape};
 
-/// For how long jobs are kept after their end, by how they end.
+/// Retention of finished jobs, by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Retain")]
 pub struct RetainDocument {
-    /// One that has succeeded; as usual if it is not said.
+    /// Retention of succeeded jobs in seconds; if omitted, the default applies.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub succeeded: Option<f64>,
-    /// One that has failed or was cancelled; as usual if it is not said.
+    /// Retention of failed and cancelled jobs in seconds; if omitted, the default applies.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub failed: Option<f64>,
 }

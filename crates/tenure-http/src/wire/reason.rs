@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Why something does not go on, the weightiest reason first.
+/// Reasons for which nothing happens, most important first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Reasons {
-    /// The reasons; none if nothing keeps it.
+    /// The reasons; empty if nothing is in the way.
     pub items: Vec<ReasonDocument>,
 }
 
@@ -14,8 +14,8 @@ pub struct Reasons {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Reason")]
 pub struct ReasonDocument {
-    /// By name, such as `paused`. Names may be added.
+    /// Reason code, such as `paused`. More may be added.
     pub reason: String,
-    /// The same in a sentence.
+    /// The reason as a sentence.
     pub detail: String,
 }

@@ -26,8 +26,7 @@ pub(crate) fn whole<'de, D: Deserializer<'de>, T: TryFrom<i64>>(from: D) -> Resu
     let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() < SURE;
     let read = number.as_i64().or_else(|| number.as_f64().filter(is_whole).map(|number| number as i64));
     let read = read.and_then(|read| T::try_from(read).ok());
-    read.map(Some)
-        .ok_or_else(|| de::Error::custom(format_args!("{number} is not a whole number that fits here")))
+    read.map(Some).ok_or_else(|| de::Error::custom(format_args!("{number} is not a whole number in range")))
 }
 
 /// What has fields with names. An array, which would be taken for one whose names were left out, is none.

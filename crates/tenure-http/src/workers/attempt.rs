@@ -26,28 +26,28 @@ use crate::wire::shape;
 /// The largest body that tells about one job: its result, and a little more.
 const BODY_BYTES: usize = limits::OUTPUT_BYTES + 64 * 1024;
 
-/// The worker is at work.
+/// A heartbeat for a running job.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Heartbeat {
-    /// What was given with the job.
+    /// Token of the job.
     token: String,
-    /// How far it has come.
+    /// Progress.
     #[serde(default, deserialize_with = "shape::object")]
     progress: Option<HeartbeatProgress>,
-    /// For how long it is held from now: 1 to 86400; if it is not said, for as long as it was granted.
+    /// New lease duration: 1 to 86400; default: the duration of the grant.
     #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     lease_seconds: Option<f64>,
 }
 
-/// How far a job has come.
+/// Progress of a job.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HeartbeatProgress {
-    /// From 0 to 1.
+    /// Fraction done, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     fraction: f64,
-    /// What it is doing.
+    /// Current step.
     #[serde(default)]
     message: String,
 }
@@ -59,27 +59,27 @@ impl HeartbeatProgress {
     }
 }
 
-/// What a worker learns while it is at work.
+/// Response to a heartbeat.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct HeartbeatAnswer {
-    /// For how long it holds the job from now.
+    /// Time until the lease expires.
     expires_in_seconds: f64,
-    /// Whether somebody wants it to stop.
+    /// `true` if the job was asked to stop.
     cancel_requested: bool,
-    /// Why.
+    /// Reason for the cancellation.
     cancel_reason: Option<String>,
-    /// In how long the job is taken from it if it has not stopped.
+    /// Time that the worker has to stop the job.
     cancel_within_seconds: Option<f64>,
 }
 
-/// Where a job stands after what a worker has told.
+/// The job's state after the report.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SettledAnswer {
-    /// The job.
+    /// Job ID.
     pub job_id: String,
-    /// Its state now.
+    /// New state.
     pub state: &'static str,
-    /// Whether it had been told before.
+    /// `true` if the same report was already recorded.
     pub repeated: bool,
 }
 

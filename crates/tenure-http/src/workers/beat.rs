@@ -27,71 +27,71 @@ const MOST: usize = limits::RESERVE_JOBS;
 /// The largest body.
 const BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// What a worker is at.
+/// A heartbeat for all jobs of a worker.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Beat {
-    /// The jobs that it runs; a thousand at most.
+    /// The running jobs; at most 1000.
     #[serde(default, deserialize_with = "shape::objects")]
     #[schemars(length(max = MOST))]
     running: Vec<BeatItem>,
-    /// For how long each is held from now; if it is not said, for as long as it was granted.
+    /// New lease duration of each job; default: the duration of its grant.
     #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     lease_seconds: Option<f64>,
 }
 
-/// A job that it runs.
+/// A running job.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BeatItem {
-    /// The job. One that nobody knows is lost.
+    /// Job ID. An unknown job is reported as lost.
     job_id: String,
-    /// What was given with it.
+    /// Token of the job.
     token: String,
-    /// How far it has come.
+    /// Progress.
     #[serde(default, deserialize_with = "shape::object")]
     progress: Option<BeatProgress>,
 }
 
-/// How far it has come. What is wrong with it costs the worker nothing.
+/// Progress of a job. An invalid value is ignored.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BeatProgress {
-    /// From 0 to 1; what is beyond is cut.
+    /// Fraction done, from 0 to 1; other values are clamped.
     fraction: f64,
-    /// What it is doing.
+    /// Current step.
     #[serde(default)]
     message: String,
 }
 
-/// What the worker learns.
+/// Response to a heartbeat.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct BeatAnswer {
-    /// The jobs that it holds.
+    /// Jobs whose lease was renewed.
     extended: Vec<Extended>,
-    /// Those of them that somebody wants to stop.
+    /// Jobs among them that were asked to stop.
     cancel: Vec<ToCancel>,
-    /// Those that it has lost: whatever it does for them is in vain.
+    /// Jobs that the worker has lost and must stop.
     lost: Vec<String>,
-    /// What the worker is told to do: `run`; `quiet`, to take no more jobs; `terminate`, to end.
+    /// Command for the worker: `run`; `quiet`, claim no more jobs; `terminate`, stop.
     command: Command,
 }
 
-/// A job that is held.
+/// A renewed job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Extended {
     job_id: String,
-    /// For how long from now.
+    /// Time until the lease expires.
     expires_in_seconds: f64,
 }
 
-/// A job that somebody wants to stop.
+/// A job that was asked to stop.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ToCancel {
     job_id: String,
-    /// Why.
+    /// Reason for the cancellation.
     reason: String,
-    /// In how long it is taken from the worker if it has not stopped.
+    /// Time that the worker has to stop the job.
     within_seconds: f64,
 }
 
@@ -105,7 +105,7 @@ pub(crate) async fn post(
     let worker: HostId = id.parse()?;
     let said: Beat = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     if said.running.len() > MOST {
-        let detail = format!("running: {} of them; allowed: at most {MOST}", said.running.len());
+        let detail = format!("running: {} entries; expected at most {MOST}", said.running.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
     }
     let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
@@ -154,7 +154,7 @@ pub(crate) async fn post(
     if !reports.is_empty()
         && let Err(error) = api.tenure().remote().report(reports).await
     {
-        tracing::debug!(%error, "progress was not kept");
+        tracing::debug!(%error, "failed to store progress");
     }
     answer.command = api.commands().of_or_run(api.tenure(), worker).await;
     Ok(json(StatusCode::OK, &answer))

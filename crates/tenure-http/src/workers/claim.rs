@@ -36,52 +36,53 @@ const NAME_BYTES: usize = 256;
 /// A queue, or all.
 const QUEUE: &str = r"^(\*|[A-Za-z0-9._:-]{1,128})$";
 
-/// What a worker can do.
+/// A request for jobs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Claim {
-    /// Who asks: the id that an earlier answer has told, so that its attempts are told of as those of one worker.
+    /// Worker ID from an earlier response; groups the attempts of one worker.
     #[schemars(regex(pattern = shape::ID))]
     worker_id: Option<String>,
-    /// A name for people, such as `resize on web-3`: with it, and the id, the worker is listed while it is heard of.
+    /// Worker name for people, such as `resize on web-3`. With a name and an ID, the worker is listed while it is
+    /// active.
     #[schemars(length(min = 1, max = NAME_BYTES))]
     name: Option<String>,
-    /// From which queues, the first served first; `*` is all. `default` if it is not said.
+    /// Queues in order of preference; `*` means all. Default: `default`.
     #[schemars(length(max = limits::QUEUES), inner(regex(pattern = QUEUE)))]
     queues: Vec<String>,
-    /// Of which kinds; of any if it is not said.
+    /// Kinds; default: all.
     #[schemars(inner(regex(pattern = shape::NAME)))]
     kinds: Vec<String>,
-    /// How many at most: 1 to 1000, usually 1.
+    /// Maximum number of jobs: 1 to 1000; default 1.
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::RESERVE_JOBS))]
     limit: Option<usize>,
-    /// How many jobs it runs at once from these queues: what people are told, and nothing else. The most that it has asked for
-    /// if it does not say.
+    /// Number of jobs that the worker can run at once on these queues; for display only. Default: the highest `limit`
+    /// so far.
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::RESERVE_JOBS))]
     slots: Option<usize>,
-    /// For how long at first: 1 to 86400. As its queue says if this does not, and 30 if that does not either; of several queues
-    /// as long as any of them says.
+    /// Initial lease duration: 1 to 86400. Default: the queue's setting, or 30; with several queues, the longest of
+    /// their settings.
     #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     lease_seconds: Option<f64>,
 }
 
-/// What was granted.
+/// Granted jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ClaimAnswer {
-    /// Who asked; to be said with the next claim.
+    /// Worker ID; send it with the next claim.
     pub worker_id: String,
-    /// The jobs, in the order in which they shall start. None if there was none within the wait.
+    /// Jobs in the order in which to start them; empty if none became due within the wait.
     pub jobs: Vec<ClaimedJob>,
 }
 
-/// A job that was granted.
+/// A granted job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ClaimedJob {
-    /// To be shown with whatever is told about the job.
+    /// Token to send with every report about the job.
     token: String,
-    /// For how long it is held from now, unless that is extended.
+    /// Time until the lease expires, unless renewed.
     expires_in_seconds: f64,
     /// The job.
     #[serde(flatten)]
@@ -175,7 +176,7 @@ impl Claim {
     fn check_name(&self) -> Result<(), Invalid> {
         match &self.name {
             Some(name) if !(1..=NAME_BYTES).contains(&name.len()) => {
-                let found = format!("text of {} bytes", name.len());
+                let found = format!("{} bytes", name.len());
                 Err(Invalid::new("name", found, format_args!("1 to {NAME_BYTES}")))
             }
             Some(_) | None => Ok(()),
@@ -212,7 +213,7 @@ impl Claim {
         }
         if self.queues.len() > limits::QUEUES {
             let allowed = format!("at most {}", limits::QUEUES);
-            return Err(Invalid::new("queues", format_args!("{} of them", self.queues.len()), allowed).into());
+            return Err(Invalid::new("queues", format_args!("{} entries", self.queues.len()), allowed).into());
         }
         let mut names = Vec::new();
         for name in &self.queues {

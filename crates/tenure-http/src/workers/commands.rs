@@ -30,16 +30,16 @@ const GONE: Duration = Duration::from_secs(3600);
 const BELIEVED: Duration = Duration::from_secs(2);
 const BODY_BYTES: usize = 16 * 1024;
 
-/// What a worker is told to do. More may be added.
+/// A command for a worker. More may be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "WorkerCommand")]
 pub(crate) enum Command {
-    /// To go on.
+    /// Continue.
     Run,
-    /// To take no more jobs, and end those that it has.
+    /// Claim no more jobs, and finish the current ones.
     Quiet,
-    /// To end: to take no more jobs, and to give back those that it cannot end soon.
+    /// Stop: claim no more jobs, and release those that cannot finish soon.
     Terminate,
 }
 
@@ -128,7 +128,7 @@ impl Commands {
     /// The same for whoever has something else to hear that must not wait.
     pub(crate) async fn of_or_run(&self, tenure: &Tenure, worker: HostId) -> Command {
         self.of(tenure, worker).await.unwrap_or_else(|error| {
-            tracing::debug!(%error, "what a worker is told was not looked up");
+            tracing::debug!(%error, "failed to read worker commands");
             Command::Run
         })
     }
@@ -168,7 +168,7 @@ pub(super) fn of(told: &Told, worker: HostId) -> Command {
     told.get(&worker).map_or(Command::Run, |command| Command::of(*command))
 }
 
-/// What a worker is told from now on.
+/// Current command of a worker.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CommandAnswer {
     worker_id: String,
@@ -234,7 +234,7 @@ pub(super) fn check_heeds(host: &Host) -> Result<(), Problem> {
     if heeds(host) {
         return Ok(());
     }
-    let detail = format!("worker {} is a part of a server, {}: end that", host.id, host.name);
+    let detail = format!("worker {} belongs to server {}; stop the server instead", host.id, host.name);
     Err(Problem::new(ProblemType::StateConflict, detail))
 }
 
@@ -243,13 +243,13 @@ pub(super) async fn alive(api: &Api, id: HostId) -> Result<Host, Problem> {
     let hosts = api.tenure().hosts().await?;
     let found = hosts.into_iter().find(|host| host.id == id);
     let Some(host) = found.filter(|host| roll::is_seen(host, api.reach())) else {
-        let detail = format!("no worker {id} is alive");
+        let detail = format!("no live worker {id}");
         return Err(Problem::new(ProblemType::NotFound, detail));
     };
     if roll::is_within(&host.serves, api.reach()) {
         return Ok(host);
     }
-    Err(api.beyond(&format!("all jobs that worker {id} takes")))
+    Err(api.beyond(&format!("all jobs of worker {id}")))
 }
 
 /// Refuses a claim of a worker that is told to take no more jobs.
@@ -262,6 +262,6 @@ pub(super) async fn check(api: &Api, worker: HostId) -> Result<(), Problem> {
         // It is not gone, and may be told to go on.
         roll::again(api, worker);
     }
-    let detail = format!("worker {worker} is told to take no more jobs: {}", command.as_str());
+    let detail = format!("worker {worker} must not claim jobs; its command is {}", command.as_str());
     Err(Problem::new(ProblemType::WorkerQuiet, detail).with("command", command.as_str()))
 }

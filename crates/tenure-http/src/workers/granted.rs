@@ -132,6 +132,6 @@ pub(crate) fn lease_of(job: &JobRecord) -> Duration {
 
 /// What a worker is told that has lost its job.
 pub(crate) fn lost(id: JobId) -> Problem {
-    let detail = format!("job {id} was taken from this worker, which may write nothing about it any more");
+    let detail = format!("job {id} was taken from this worker; its reports are rejected");
     Problem::new(ProblemType::LeaseLost, detail).with("job_id", id.to_string())
 }

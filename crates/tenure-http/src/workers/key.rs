@@ -34,7 +34,7 @@ pub(crate) async fn shared(tenure: &Tenure) -> Result<Key, Problem> {
         // Another server was quicker.
         Written::Refused(unmet) => match unmet.into_iter().find_map(|unmet| unmet.there) {
             Some(there) => read(&there),
-            None => Err(no_key("it is neither there nor can it be written")),
+            None => Err(no_key("it is missing and cannot be created")),
         },
     }
 }
@@ -45,6 +45,6 @@ fn read(there: &Record) -> Result<Key, Problem> {
 }
 
 fn no_key(why: &str) -> Problem {
-    tracing::error!(why, "there is no key for the tokens of workers");
-    Problem::new(ProblemType::Internal, "there is no key for tokens; the operator finds more in the log")
+    tracing::error!(why, "the key for job tokens is unavailable");
+    Problem::new(ProblemType::Internal, "the key for job tokens is unavailable; see the server log")
 }

@@ -20,21 +20,21 @@ const MOST_LINES: usize = 1_000;
 /// The largest body.
 const BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// What a worker has to say about its job.
+/// Log lines of a job.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lines {
-    /// What was given with the job.
+    /// Token of the job.
     token: String,
-    /// The number of the first of these lines among those of this delivery, from 1: lines that are there already are not
-    /// kept twice, so that saying the same again is harmless. Behind those that are there if it is not said.
+    /// Number of the first line within this delivery, from 1. Lines that are already stored are skipped, so the request
+    /// is safe to repeat. Default: append.
     #[serde(default, deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::LOG_LINES))]
     first: Option<u32>,
-    /// The lines, a thousand at most; one at least unless there is progress. What is longer than 4 KiB is cut and marked.
+    /// Lines; at most 1000, and at least one unless there is progress. Lines over 4 KiB are truncated and marked.
     #[schemars(length(max = MOST_LINES))]
     lines: Vec<String>,
-    /// How far it has come. Unlike a heartbeat this does not hold the job for longer.
+    /// Progress. Unlike a heartbeat, this does not renew the lease.
     #[serde(default, deserialize_with = "shape::object")]
     progress: Option<HeartbeatProgress>,
 }
@@ -63,7 +63,7 @@ impl Lines {
     fn check(&self) -> Result<(), Invalid> {
         let least = usize::from(self.progress.is_none());
         if !(least..=MOST_LINES).contains(&self.lines.len()) {
-            let found = format!("{} of them", self.lines.len());
+            let found = format!("{} entries", self.lines.len());
             return Err(Invalid::new("lines", found, format_args!("{least} to {MOST_LINES}")));
         }
         match self.first {

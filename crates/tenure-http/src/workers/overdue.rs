@@ -16,14 +16,14 @@ pub(crate) fn overdue(job: &JobRecord, now: Timestamp) -> Option<Duration> {
 
 /// What ends it: as for any failure, the job's policy says what follows.
 pub(crate) fn ending(job: Arc<JobRecord>, timeout: Duration) -> Ending {
-    let message = format!("it took longer than {} s", timeout.as_secs_f64());
+    let message = format!("timed out after {} s", timeout.as_secs_f64());
     Ending { job, verdict: Verdict::Retry { failure: Failure::new(Cause::TimedOut, &message), due: None } }
 }
 
 /// What its worker is told.
 pub(crate) fn told(id: JobId, timeout: Duration) -> Problem {
     let detail = format!(
-        "job {id} was taken from this worker, because the attempt took longer than its {} s",
+        "job {id} was taken from this worker because the attempt exceeded its time limit of {} s",
         timeout.as_secs_f64()
     );
     Problem::new(ProblemType::LeaseLost, detail).with("job_id", id.to_string())

@@ -192,7 +192,7 @@ pub(super) fn is_seen(host: &Host, reach: &Reach) -> bool {
 pub(crate) async fn check_passes(api: &Api, worker: HostId) -> Result<(), Problem> {
     let now = api.tenure().store().clock().moment();
     if !api.reach().is_whole() && api.roll().is_of_another(api, worker, now).await? {
-        let beyond = api.beyond(&format!("all jobs that worker {worker} takes"));
+        let beyond = api.beyond(&format!("all jobs of worker {worker}"));
         return Err(beyond.with("field", "worker_id"));
     }
     Ok(())
@@ -216,7 +216,7 @@ pub(crate) async fn note(
         Serves { queue: want.queue.clone(), kinds, slots }
     });
     let claimed = Claimed { at: now, slots, serves: serves.collect() };
-    if let Some(heard) = api.roll().note(ask.holder, name.unwrap_or("a worker over HTTP"), claimed, said) {
+    if let Some(heard) = api.roll().note(ask.holder, name.unwrap_or("HTTP worker"), claimed, said) {
         tell(api, ask.holder, heard);
     }
     Ok(())
@@ -234,39 +234,39 @@ fn tell(api: &Api, id: HostId, heard: Heard) {
     let store = api.tenure().store().clone();
     tokio::spawn(async move {
         if let Err(fault) = store.announce(id, &heard.name, heard.slots(), &heard.serves(), ALIVE).await {
-            tracing::debug!(%fault, "the store was not told of a worker");
+            tracing::debug!(%fault, "failed to register a worker");
         }
     });
 }
 
-/// A program that runs jobs.
+/// A live worker.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Worker")]
 pub(crate) struct WorkerDocument {
-    /// Its id.
+    /// Worker ID.
     worker_id: String,
-    /// A name for people.
+    /// Worker name for people.
     name: String,
-    /// When it was first heard of.
+    /// Time of the first request.
     started_at: String,
-    /// Until when it counts as alive unless it is heard of again.
+    /// Time at which the worker counts as dead unless it sends another request.
     alive_until: String,
-    /// How many jobs it runs at once.
+    /// Number of jobs that it can run at once.
     slots: u32,
-    /// From which queues.
+    /// Queues that it serves.
     serves: Vec<ServesDocument>,
-    /// What it is told to do: `quiet`, to take no more jobs, or `terminate`, to end; none if it may go on.
+    /// Pending command: `quiet`, claim no more jobs, or `terminate`, stop; omitted if there is none.
     command: Option<Command>,
-    /// Whether it does what it is told. What only fires timers or tells webhooks, as servers do, ends with its program.
+    /// `true` if the worker obeys commands. Internal workers of a server do not; they stop with it.
     heeds: bool,
 }
 
-/// What a worker takes from a queue.
+/// A queue served by a worker.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Serves")]
 pub(crate) struct ServesDocument {
     queue: String,
-    /// Of which kinds; of any if it does not say.
+    /// Kinds; omitted if all.
     kinds: Option<Vec<String>>,
     slots: u32,
 }
@@ -323,7 +323,7 @@ pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Pr
     let told = api.commands().all(api.tenure()).await?;
     let host = hosts.iter().find(|host| host.id == id);
     let found = host.and_then(|host| WorkerDocument::of(host, &told, api.reach()));
-    let none = || Problem::new(ProblemType::NotFound, format!("there is no worker {id}"));
+    let none = || Problem::new(ProblemType::NotFound, format!("worker {id} not found"));
     Ok(json(StatusCode::OK, &found.ok_or_else(none)?))
 }
 

@@ -29,90 +29,90 @@ const MOST: usize = limits::RESERVE_JOBS;
 /// The largest body.
 const BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// How jobs went, and what is wanted next.
+/// Results of jobs, and a claim for the next ones.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Settle {
-    /// How they went; a thousand at most.
+    /// Results; at most 1000.
     #[schemars(length(max = MOST))]
     #[serde(deserialize_with = "shape::objects")]
     items: Vec<SettleItem>,
-    /// What is wanted next.
+    /// Claim for the next jobs.
     #[serde(default, deserialize_with = "shape::object")]
     claim: Option<Claim>,
 }
 
-/// How one job went. What is wrong with it is told of it alone, and the others are settled.
+/// Result of one job. An invalid item does not affect the others.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettleItem {
-    /// The job.
+    /// Job ID.
     job_id: String,
-    /// What was given with it.
+    /// Token of the job.
     token: String,
     /// `complete`, `fail` or `release`.
     outcome: Outcome,
-    /// What it returns, if it is complete.
+    /// Result, for `complete`.
     #[schemars(with = "Option<serde_json::Value>")]
     #[serde(default)]
     result: Option<Box<RawValue>>,
-    /// The path of what it made.
+    /// Path of the resource that the job created.
     #[serde(default)]
     resource_location: Option<String>,
-    /// What went wrong, if it failed.
+    /// Error, for `fail`.
     #[serde(default, deserialize_with = "shape::object")]
     error: Option<WorkerError>,
-    /// Whether another attempt may help.
+    /// `false` if a retry cannot help.
     #[serde(default)]
     retryable: Option<bool>,
-    /// When to try again, if not when the job's policy says.
+    /// Delay before the retry; default: by the retry policy.
     #[serde(default)]
     retry_after_seconds: Option<f64>,
-    /// In how long it is due again, if it is given back.
+    /// Delay until the job is due again, for `release`.
     #[serde(default)]
     delay_seconds: Option<f64>,
 }
 
-/// How it went.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
-    /// It is done.
+    /// The job succeeded.
     Complete,
-    /// The attempt has failed.
+    /// The attempt failed.
     Fail,
-    /// It is given back.
+    /// The job is released.
     Release,
 }
 
-/// What became of it.
+/// Results of a settle request.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SettleAnswer {
-    /// One for each item, in order.
+    /// One result per item, in order.
     items: Vec<SettleItemAnswer>,
-    /// Who claimed, if something was claimed.
+    /// Worker ID, if jobs were claimed.
     worker_id: Option<String>,
-    /// What was granted.
+    /// Granted jobs.
     jobs: Vec<ClaimedJob>,
-    /// What is wrong with the claim: nothing was granted then, and the items are settled all the same. Without items the
-    /// request is refused.
+    /// Problem document, if the claim was invalid; the items are settled anyway. Without items the whole request is
+    /// refused.
     claim_problem: Option<Value>,
-    /// What a worker that claims is told to do: `run`, `quiet` or `terminate`. Unless it is to run, nothing is granted.
+    /// Command for the worker: `run`, `quiet` or `terminate`. Jobs are granted only with `run`.
     command: Command,
 }
 
-/// What became of one job.
+/// Result for one item.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SettleItemAnswer {
-    /// The job.
+    /// Job ID.
     job_id: String,
-    /// 200, or the status with which it would have been refused by itself.
+    /// 200, or the status code of the refusal.
     status: u16,
-    /// Its state now.
+    /// New state.
     state: Option<&'static str>,
-    /// Whether it had been told before.
+    /// `true` if the same report was already recorded.
     repeated: bool,
-    /// Why it was refused.
+    /// Problem document, if the item was refused.
     problem: Option<Value>,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct SettleItemAnswer {
 pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let said: Settle = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     if said.items.len() > MOST {
-        let detail = format!("items: {} of them; allowed: at most {MOST}", said.items.len());
+        let detail = format!("items: {} entries; expected at most {MOST}", said.items.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
     }
     let key = api.key().await?.clone();
@@ -216,7 +216,7 @@ async fn settle_then_grant(
 
 /// What is told if a task of the server's own has not come to its end.
 fn unfinished() -> Problem {
-    let detail = "this was not brought to an end; the operator finds more in the log";
+    let detail = "internal error; see the server log";
     Problem::new(ProblemType::Internal, detail)
 }
 

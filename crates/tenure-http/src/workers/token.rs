@@ -43,7 +43,7 @@ impl Key {
             Some((Fence::from_number(number(fence)?), number(lease)?, bytes(digest)?))
         };
         let (fence, lease, digest) = read().ok_or_else(|| {
-            let detail = "the token is not the text that was given with a job";
+            let detail = "the token is not a valid job token";
             Problem::new(ProblemType::Validation, detail).with("field", "token")
         })?;
         // It takes equally long wherever it differs. One that another server gave is as good as lost.

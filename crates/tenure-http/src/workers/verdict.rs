@@ -6,58 +6,58 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tenure::{Cause, Due, Failure, Invalid, Output, Verdict, seconds};
 
-/// What went wrong, as a worker tells it.
+/// An error reported by a worker.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "WorkerError")]
 pub(crate) struct WorkerError {
-    /// The kind of trouble in the worker's own words, such as the name of an exception.
+    /// Error type as the worker names it, such as an exception class.
     #[serde(rename = "type")]
     kind: Option<String>,
-    /// What it says.
+    /// Error message.
     detail: String,
-    /// Where it came from.
+    /// Stack trace.
     stack: Option<String>,
 }
 
-/// The job is done.
+/// Completion of a job.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Complete {
-    /// What was given with the job.
+    /// Token of the job.
     pub token: String,
-    /// What it returns: any JSON.
+    /// Result: any JSON.
     #[schemars(with = "Option<serde_json::Value>")]
     pub result: Option<Box<RawValue>>,
-    /// The path of what it made, such as `/stars/7`.
+    /// Path of the resource that the job created, such as `/stars/7`.
     #[schemars(length(min = 1, max = tenure::limits::PLACE_BYTES))]
     pub resource_location: Option<String>,
 }
 
-/// The attempt has failed.
+/// Failure of an attempt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fail {
-    /// What was given with the job.
+    /// Token of the job.
     pub token: String,
-    /// What went wrong.
+    /// Error.
     #[serde(default, deserialize_with = "shape::object")]
     #[schemars(with = "Option<WorkerError>")]
     pub error: Option<WorkerError>,
-    /// Whether another attempt may help; it may if it is not said.
+    /// `false` if a retry cannot help; default `true`.
     pub retryable: Option<bool>,
-    /// When to try again, if not when the job's policy says.
+    /// Delay before the retry; default: by the retry policy.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub retry_after_seconds: Option<f64>,
 }
 
-/// The job is given back, and no attempt is spent.
+/// Release of a job, without spending an attempt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Release {
-    /// What was given with the job.
+    /// Token of the job.
     pub token: String,
-    /// In how long it is due again; it keeps its place in line if it is not said.
+    /// Delay until the job is due again; by default it keeps its place in line.
     #[schemars(range(min = 0.0, max = shape::LONGEST))]
     pub delay_seconds: Option<f64>,
 }

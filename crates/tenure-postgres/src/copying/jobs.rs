@@ -87,7 +87,7 @@ impl Writing<'_> {
 
     fn lane_of_copied(&self, job: &Job) -> Result<i32, Fault> {
         let lane = self.lane(&job.queue, &job.kind);
-        lane.ok_or_else(|| Fault::Unavailable("a lane was forgotten; try again".to_owned()))
+        lane.ok_or_else(|| Fault::Unavailable("a lane was removed during the copy; retry".to_owned()))
     }
 
     /// Lets a job, whose row is written, stand where it belongs.

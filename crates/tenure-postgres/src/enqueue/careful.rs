@@ -164,7 +164,7 @@ impl<'a> Plan<'a> {
     /// What was read about a batch.
     async fn read(writing: &mut Writing<'_>, batch: &[NewJob], read: &[Vec<Row>]) -> Result<Self, Fault> {
         let [new_lanes, there, holders, queues, counts, awaited] = read else {
-            return Err(Fault::Broken("the server has left out an answer".to_owned()));
+            return Err(Fault::Broken("the server omitted a result".to_owned()));
         };
         writing.meet(lanes::read(new_lanes)?);
         let mut plan = Self::new(there, holders, writing.now.as_micros())?;
@@ -386,7 +386,7 @@ async fn lanes_of(writing: &mut Writing<'_>, new: &[&NewJob]) -> Result<Vec<i32>
         .collect();
     writing.make_lanes(missing).await?;
     let lanes = new.iter().map(|new| writing.lane(&new.queue, &new.kind));
-    lanes.collect::<Option<_>>().ok_or_else(|| Fault::Unavailable("a lane could not be made".to_owned()))
+    lanes.collect::<Option<_>>().ok_or_else(|| Fault::Unavailable("could not create a lane".to_owned()))
 }
 
 fn tag(writing: &mut Writing<'_>, new: &[&NewJob], seqs: &BTreeMap<JobId, i64>) -> Result<(), Fault> {

@@ -180,7 +180,7 @@ async fn store_in_new_lanes(link: &mut Link, batch: Batch) -> Option<Batch> {
     let names = if batch.jobs.len() < MANY { None } else { put::new_lanes(&link.memory, &batch.jobs) };
     let Some(names) = names.filter(|names| !names.is_empty()) else { return Some(batch) };
     if let Err(fault) = make_lanes(link, names).await {
-        tracing::debug!(%fault, "lanes could not be made first");
+        tracing::debug!(%fault, "lanes could not be created in advance");
         return Some(batch);
     }
     store_at_once(link, vec![batch]).await.pop()

@@ -132,7 +132,7 @@ pub(super) fn statements(
     speaks: bool,
 ) -> Result<Put, Fault> {
     let lanes = lanes_of(memory, jobs);
-    let lanes = lanes.ok_or_else(|| Fault::Unavailable("a lane was forgotten; try again".to_owned()))?;
+    let lanes = lanes.ok_or_else(|| Fault::Unavailable("a lane was removed; retry".to_owned()))?;
     let hint = || if speaks { memory.speak_up(Told::DUE) } else { None };
     if let Some((query, lane)) = alike(jobs, &lanes, now) {
         let hint = hint();

@@ -93,7 +93,7 @@ pub(crate) struct Around {
 
 /// Reads what is around a claim that looks at whole lines again in a while.
 pub(crate) fn around(row: Option<&Row>, whole_in: Option<Duration>) -> Result<Around, Fault> {
-    let row = row.ok_or_else(|| Fault::Broken("the server has left out an answer".to_owned()))?;
+    let row = row.ok_or_else(|| Fault::Broken("the server omitted a result".to_owned()))?;
     let now = value::instant(row, 0)?;
     let room = next_room(row.get(6), now)?;
     let whole_at = whole_in.map(|span| now.after(span));
@@ -181,7 +181,7 @@ async fn try_reserve(link: &mut Link, ask: &Reserve, already: &[usize]) -> Resul
     let (mut writing, read) =
         Writing::begin(link, Gate::Keys, vec![lanes::behind(last_lane), queues::read(&names)]).await?;
     let [new_lanes, known] = read.as_slice() else {
-        return Err(Fault::Broken("the server has left out an answer".to_owned()));
+        return Err(Fault::Broken("the server omitted a result".to_owned()));
     };
     let new_lanes = lanes::read(new_lanes)?;
     let mut queues = queues::wanted(known)?;
@@ -283,7 +283,7 @@ impl Writing<'_> {
             };
             match looked {
                 Err(fault) if is_unreadable(&fault) => {
-                    tracing::error!(key = text, %fault, "a limit cannot be read; update this program");
+                    tracing::error!(key = text, %fault, "unreadable limit; update this program");
                     odd.insert(text.to_owned());
                 }
                 looked => looked?,
@@ -364,7 +364,7 @@ impl Writing<'_> {
                     found.insert(stored.job.id, (stored.lane, plain, stored.job));
                 }
                 // It is ours now and nobody here can do it: it lapses, and a program that can read it will have it.
-                Err(fault) => tracing::error!(%fault, "a job was granted that cannot be read"),
+                Err(fault) => tracing::error!(%fault, "an unreadable job was granted"),
             }
         }
         let of = |(id, want): (&JobId, &usize)| {

@@ -65,7 +65,7 @@ pub(super) fn notice(turn: &mut Turn<'_>) -> (Option<Query>, bool) {
 /// When it lapses; `None` if it cannot be read.
 fn ends(known: &Known, turn: &Turn<'_>) -> Option<Timestamp> {
     let lease = known.before.as_ref().inspect_err(|fault| {
-        tracing::error!(%fault, "a lease cannot be read; update this program");
+        tracing::error!(%fault, "unreadable lease; update this program");
     });
     turn.now.steps.steady(lease.ok()?.clone()?).until()
 }

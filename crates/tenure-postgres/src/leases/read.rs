@@ -164,7 +164,7 @@ pub(super) fn rows(rows: &[Row]) -> BTreeMap<LeaseName, Known> {
             Ok(key) => key,
             // Nobody can have asked for it.
             Err(fault) => {
-                tracing::error!(%fault, "the name of a lease cannot be read; update this program");
+                tracing::error!(%fault, "unreadable lease name; update this program");
                 continue;
             }
         };

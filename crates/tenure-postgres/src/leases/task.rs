@@ -184,7 +184,7 @@ impl LeaseTask {
 }
 
 fn kept_locked(name: &LeaseName) -> Fault {
-    Fault::Unavailable(format!("lease {name}: another transaction keeps it locked for too long"))
+    Fault::Unavailable(format!("lease {name} is locked by another transaction for too long"))
 }
 
 fn only(taken: Vec<Taken>) -> Taken {

@@ -198,6 +198,6 @@ fn held_back(
 
 /// What to answer about a lease that cannot be read, among wishes about others.
 fn pass_by(wish: &LeaseWish, fault: &Fault, now: Timestamp) -> LeaseOutcome {
-    tracing::error!(lease = %wish.name, %fault, "a lease cannot be read; update this program");
+    tracing::error!(lease = %wish.name, %fault, "unreadable lease; update this program");
     LeaseOutcome::Refused(LeaseRefusal::Breaking { until: now.after(SET_ASIDE) })
 }

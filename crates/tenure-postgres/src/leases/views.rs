@@ -55,7 +55,7 @@ pub(super) async fn page(link: &mut Link, ask: &LeasesAsk) -> Result<LeasePage, 
         match read(row) {
             Ok(info) => page.leases.push(info),
             Err(fault) => {
-                tracing::error!(%fault, "a lease cannot be read and is not listed; update this program");
+                tracing::error!(%fault, "skipping an unreadable lease; update this program");
             }
         }
     }

@@ -38,7 +38,7 @@ pub async fn check(url: &str, options: Options) -> Result<Vec<Finding>, Fault> {
     let here = schema::look(connection, &database.options.schema).await?.here;
     if here < schema::known() {
         return Err(Fault::Broken(format!(
-            "its schema is number {here} and this program works with number {}; run `tenure db migrate` first",
+            "its schema version {here} differs from this program's ({}); run `tenure db migrate` first",
             schema::known()
         )));
     }
@@ -62,8 +62,10 @@ async fn ask(connection: &mut Connection, probe: &Probe) -> Result<Vec<Finding>,
             findings.push(Finding { about: probe.about.to_owned(), what: row.get(0) });
         }
         if findings.len() >= MOST {
-            findings
-                .push(Finding { about: probe.about.to_owned(), what: "there may be more of it".to_owned() });
+            findings.push(Finding {
+                about: probe.about.to_owned(),
+                what: "there may be more findings".to_owned(),
+            });
             break;
         }
     }
@@ -93,7 +95,7 @@ async fn tallies(connection: &mut Connection) -> Result<Vec<Finding>, Fault> {
     }
     for (lane, places) in counted {
         let jobs = places.iter().copied().max().unwrap_or(0);
-        let what = format!("up to {jobs} jobs are in the lane with number {lane}, which does not exist");
+        let what = format!("up to {jobs} jobs are in lane {lane}, which does not exist");
         findings.push(Finding { about: "lanes".to_owned(), what });
     }
     findings.truncate(10 * MOST);
@@ -106,13 +108,13 @@ fn compare(lane: &str, counted: &Places, told: &[i64; ALL]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ((state, counted), told) in StateName::ALL.into_iter().zip(counted).zip(told) {
         if counted != told {
-            let what = format!("{lane}: {counted} jobs are {state} and the tally says {told}");
+            let what = format!("{lane}: {counted} jobs are {state}, but the counter has {told}");
             findings.push(finding("tally", what));
         }
     }
     let (standing, all) = (counted[..ALL].iter().sum::<i64>(), counted[ALL]);
     if standing != all {
-        let what = format!("{lane}: {all} jobs exist and {standing} stand somewhere");
+        let what = format!("{lane}: {all} jobs exist, but {standing} have a place in a queue");
         findings.push(finding("jobs", what));
     }
     findings
@@ -144,8 +146,8 @@ mod tests {
         assert_eq!(
             words,
             [
-                "send in mail: 1 jobs are queued and the tally says 2",
-                "send in mail: 3 jobs exist and 2 stand somewhere",
+                "send in mail: 1 jobs are queued, but the counter has 2",
+                "send in mail: 3 jobs exist, but 2 have a place in a queue",
             ]
         );
     }

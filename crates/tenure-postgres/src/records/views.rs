@@ -183,7 +183,7 @@ fn is_alive(row: &Row, column: usize, now: Timestamp) -> bool {
 /// What can be read; a complaint of what cannot.
 fn readable<T>(read: Result<T, Fault>) -> Option<T> {
     read.inspect_err(|fault| {
-        tracing::error!(%fault, "a record or an entry cannot be read and is not listed; update this program");
+        tracing::error!(%fault, "skipping an unreadable record or journal entry; update this program");
     })
     .ok()
 }

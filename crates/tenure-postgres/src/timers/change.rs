@@ -35,7 +35,7 @@ pub(super) async fn change_as_seen(
                     && records == Records::Made
                     && is_unreadable(&fault) =>
             {
-                tracing::warn!(timer = %name, %fault, "a timer that cannot be read is removed; what it leaves is not on record");
+                tracing::warn!(timer = %name, %fault, "removing an unreadable timer without recording its skipped runs");
                 records = Records::LeftOut;
             }
             Err(fault) => {

@@ -89,7 +89,7 @@ pub(super) async fn fire(link: &mut Link, at_most: usize) -> Result<Fired, Fault
             Err(fault) if is_unreadable(&fault) && together > 1 => together = 1,
             // What was brought before is told. The rest is ripe as before.
             Err(fault) if fired.timers > 0 => {
-                tracing::warn!(%fault, "not all timers that are ripe could be fired");
+                tracing::warn!(%fault, "some due timers could not be run");
                 return Ok(Fired { ripe_in: Some(Duration::ZERO), ..fired });
             }
             Err(fault) => return Err(fault),
@@ -184,7 +184,7 @@ async fn note(link: &mut Link, step: Step) -> Result<(), Fault> {
         let now = link.database.time.now();
         let span = memory.timers_aside.put(&name, wake, now);
         let seconds = span.unwrap_or(FIRST_SPAN).as_secs();
-        tracing::error!(timer = name, %fault, seconds, "a timer cannot be read and is passed by; update this program");
+        tracing::error!(timer = name, %fault, seconds, "skipping an unreadable timer; update this program");
         if span.is_none() {
             // There are more of them than are kept in mind. It is put off for all, but shortly.
             let put_off = row::put_off(&name, wake, now.after(FIRST_SPAN));

@@ -111,7 +111,7 @@ impl Writing<'_> {
     }
 
     async fn cancel_for(&mut self, timer: &Name, jobs: &[JobId]) -> Result<(), Fault> {
-        let reason = format!("the next slot of timer {timer} has come");
+        let reason = format!("the next run of timer {timer} is due");
         self.cancel_all(jobs, limits::TIMER_GRACE, &reason).await
     }
 }

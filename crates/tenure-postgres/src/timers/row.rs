@@ -84,7 +84,7 @@ pub(super) fn read(row: &Row) -> Result<Timer, Fault> {
 fn read_all(row: &Row) -> Result<Timer, Fault> {
     let name = Name::new("timer", row.get(0)).map_err(unreadable)?;
     let Some(agreed) = row.get::<_, Option<&str>>(5) else {
-        return Err(unreadable("what was agreed about it"));
+        return Err(unreadable("its definition"));
     };
     let new = agreed::from_json(name, agreed, row.get(6), revision(row))?;
     let since = value::maybe_instant(row, 12)?;
@@ -109,7 +109,7 @@ fn last_skip(row: &Row) -> Result<Option<(Timestamp, Skipped)>, Fault> {
     let Some(slot) = value::maybe_instant(row, 14)? else { return Ok(None) };
     let code: Option<i16> = row.get(15);
     let by = row.get::<_, Option<Uuid>>(16).map(|id| JobId::from_bytes(id.into_bytes()));
-    let why = slots::skipped(code.ok_or_else(|| unreadable("why a slot was skipped"))?, by)?;
+    let why = slots::skipped(code.ok_or_else(|| unreadable("the reason of a skipped run"))?, by)?;
     Ok(Some((slot, why)))
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn set_as_seen(
             Ok(Tried::NeedsGate) => gate = Gate::Keys,
             Ok(Tried::Odd(_, fault)) if timers.len() == 1 => return Err(fault),
             Ok(Tried::Odd(name, fault)) => {
-                tracing::error!(timer = %name, %fault, "a timer cannot be read and stays as it is; update this program");
+                tracing::error!(timer = %name, %fault, "unreadable timer was not changed; update this program");
                 odd.insert(name);
             }
             Err(fault) => {

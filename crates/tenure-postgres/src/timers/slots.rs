@@ -212,7 +212,7 @@ fn read_page(rows: &[Row], at_most: usize, looked_at: usize) -> SlotPage {
     for row in rows {
         match read(row) {
             Err(fault) => {
-                tracing::error!(%fault, "a record of a slot cannot be read; update this program");
+                tracing::error!(%fault, "skipping an unreadable run history entry; update this program");
             }
             Ok(_) if page.slots.len() == at_most => {
                 page.next = page.slots.last().map(SlotCursor::of);

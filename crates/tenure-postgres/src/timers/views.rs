@@ -70,7 +70,7 @@ fn read_page(rows: &[Row], at_most: usize, looked_at: usize) -> (Vec<Timer>, Opt
     for found in rows {
         match row::read(found) {
             Err(fault) => {
-                tracing::error!(%fault, "a timer cannot be read and is not listed; update this program");
+                tracing::error!(%fault, "skipping an unreadable timer; update this program");
             }
             Ok(_) if timers.len() == at_most => {
                 let next = timers.last().map(|timer| timer.name().clone());

@@ -61,7 +61,7 @@ async fn look_at_heads(link: &mut Link) {
     let Some(row) = read(link, query).await.into_iter().next() else { return };
     let around = match keyed::around(Some(&row), None) {
         Ok(around) => around,
-        Err(fault) => return tracing::debug!(%fault, "it cannot be read what comes before a mark"),
+        Err(fault) => return tracing::debug!(%fault, "cannot read jobs before a mark"),
     };
     let now = link.database.time.clock().moment();
     // Where nothing is held, there is nothing to look for.
@@ -79,8 +79,7 @@ async fn read(link: &mut Link, query: Query) -> Vec<Row> {
         Ok(connection) => connection.read(query).await,
         Err(fault) => Err(fault),
     };
-    let told =
-        rows.inspect_err(|fault| tracing::debug!(%fault, "nothing was seen of what comes before a mark"));
+    let told = rows.inspect_err(|fault| tracing::debug!(%fault, "failed to read jobs before a mark"));
     told.unwrap_or_default()
 }
 

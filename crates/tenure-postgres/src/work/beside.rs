@@ -103,7 +103,7 @@ pub(crate) async fn work_up(mut link: Link, mut begun: mpsc::Receiver<Begun>) {
         let granted = granted.await;
         // The next claim is sent first: the server has nothing to do by now.
         yield_now().await;
-        let granted = granted.unwrap_or_else(|_| Err(Fault::Unknown("nobody claims any more".to_owned())));
+        let granted = granted.unwrap_or_else(|_| Err(Fault::Unknown("the claim task has ended".to_owned())));
         let is_heard = !reply.is_in_vain();
         reply.send(finish(&mut link, &ask, settled, granted, is_heard).await);
         drop(done);
@@ -127,7 +127,7 @@ async fn finish(
             let granted = granted.read(&link.memory, ask);
             turn::give_back(link, granted).await;
         }
-        Err(fault) => tracing::warn!(%fault, "nothing could be granted"),
+        Err(fault) => tracing::warn!(%fault, "failed to grant jobs"),
     }
     // What was settled is told; what else there is to do is done by the next turn.
     settled.map(|settled| Turn { settled, reservation: turn::next_turn() })

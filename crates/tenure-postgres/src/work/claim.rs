@@ -300,7 +300,7 @@ impl Granted {
                 Ok(of_lane) => placed.push((place(row), of_lane)),
                 // It is ours now and nobody here can do it: it lapses, and a program that can read it will have it.
                 Err(fault) => {
-                    tracing::error!(id = %value::job_id(row, 1), %fault, "a job was granted that cannot be read")
+                    tracing::error!(id = %value::job_id(row, 1), %fault, "an unreadable job was granted")
                 }
             }
         }

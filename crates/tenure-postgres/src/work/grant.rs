@@ -164,7 +164,7 @@ pub(super) async fn by_keys(link: &mut Link, ask: &Reserve, granted: Read) -> Re
         Err(fault) if jobs.is_empty() => return Err(fault),
         // What was granted is told, whatever went wrong; what else there is to do is done by the next turn.
         Err(fault) => {
-            tracing::warn!(%fault, "keys could not be asked");
+            tracing::warn!(%fault, "failed to check ordering keys and limits");
             due_in = Some(Duration::ZERO);
         }
     }
@@ -287,7 +287,7 @@ async fn look_around(link: &mut Link, claiming: &Claiming<'_>) -> Result<(Around
 /// What was seen. What was done is told, whatever went wrong; what else there is to do is done by the next turn.
 fn seen(around: Result<(Around, Moment), Fault>) -> Option<(Around, Moment)> {
     let told = around.inspect_err(|fault| {
-        tracing::warn!(%fault, "it could not be seen when the next job comes due; the next look at the store finds out");
+        tracing::warn!(%fault, "failed to read the next due time; the next poll finds it");
     });
     told.ok()
 }

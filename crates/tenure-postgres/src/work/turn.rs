@@ -172,7 +172,7 @@ pub(super) async fn go_on(
         Err(fault) if is_told => Err(fault),
         // What was settled is told, whatever went wrong; what else there is to do is done by the next turn.
         Err(fault) => {
-            tracing::warn!(%fault, "keys could not be asked");
+            tracing::warn!(%fault, "failed to check ordering keys and limits");
             Ok((settled, Some(next_turn())))
         }
     }
@@ -192,7 +192,7 @@ pub(super) async fn give_back(link: &mut Link, granted: Read) {
     let release = |(_, reserved): (usize, Reserved)| reserved.settle(Verdict::Released, &policy, 0.0);
     let released: Vec<Settlement> = granted.jobs.into_iter().map(release).collect();
     if let Err(fault) = settle(link, &released.iter().collect::<Vec<_>>(), Vec::new).await {
-        tracing::warn!(%fault, jobs = released.len(), "what was granted to nobody could not be given back; it lapses");
+        tracing::warn!(%fault, jobs = released.len(), "failed to release undelivered jobs; their leases will expire");
     }
 }
 

@@ -19,8 +19,7 @@ const END: &str = "DELETE FROM meta WHERE name = 'copying'";
 const IS_COPYING: &str = "SELECT EXISTS (SELECT 1 FROM meta WHERE name = 'copying')";
 
 /// What is said of a file that is part of a copy.
-pub(crate) const PART: &str =
-    "a copy into it did not come to its end, so it has only a part of it; remove the file and copy again";
+pub(crate) const PART: &str = "incomplete copy; remove the file and copy again";
 
 /// Whether only a part of a copy has been written into this file.
 pub(crate) fn is_part(conn: &rusqlite::Connection) -> Result<bool> {

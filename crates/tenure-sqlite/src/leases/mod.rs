@@ -126,7 +126,7 @@ impl Writing<'_> {
 
     /// What to answer about a lease that cannot be read, among wishes about others.
     fn pass_by(&self, wish: &LeaseWish, error: &Error) -> LeaseOutcome {
-        tracing::error!(lease = %wish.name, %error, "a lease cannot be read; update this program");
+        tracing::error!(lease = %wish.name, %error, "unreadable lease; update this program");
         LeaseOutcome::Refused(LeaseRefusal::Breaking { until: self.now.after(SET_ASIDE) })
     }
 
@@ -142,7 +142,7 @@ impl Writing<'_> {
         for name in names.iter().take(limits::SWEEP_ROWS) {
             let stored = match row::by_name(self.conn)?.query_row([name], row::read) {
                 Err(error) if is_unreadable(&error) => {
-                    tracing::error!(lease = %name, %error, "a lease cannot be read; update this program");
+                    tracing::error!(lease = %name, %error, "unreadable lease; update this program");
                     continue;
                 }
                 found => found?,

@@ -37,7 +37,7 @@ pub(crate) fn page(conn: &Connection, ask: &LeasesAsk, now: Timestamp) -> Result
     while let Some(row) = rows.next()? {
         let info = match read(row, now) {
             Err(error) if is_unreadable(&error) => {
-                tracing::error!(%error, "a lease cannot be read and is not listed; update this program");
+                tracing::error!(%error, "skipping an unreadable lease; update this program");
                 continue;
             }
             read => read?,

@@ -131,7 +131,7 @@ fn is_alive(expires: Option<Timestamp>, now: Timestamp) -> bool {
 fn readable<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if is_unreadable(&error) => {
-            tracing::error!(%error, "a record or an entry cannot be read and is not listed; update this program");
+            tracing::error!(%error, "skipping an unreadable record or journal entry; update this program");
             Ok(None)
         }
         read => read.map(Some),

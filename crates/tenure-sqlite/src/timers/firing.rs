@@ -86,7 +86,7 @@ impl Writing<'_> {
     }
 
     fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>) -> Result<()> {
-        let reason = format!("the next slot of timer {timer} has come");
+        let reason = format!("the next run of timer {timer} is due");
         let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
         self.change(&cancel, &Selection::Ids(jobs))?;
         Ok(())

@@ -182,7 +182,7 @@ impl Writing<'_> {
     fn fire_one(&mut self, name: &str) -> Result<(usize, Vec<SlotRecord>)> {
         let name = Name::new("timer", name).map_err(unreadable)?;
         let Some(timer) = row::find(self.conn, &name)? else {
-            return Err(unreadable("what was agreed about it"));
+            return Err(unreadable("its definition"));
         };
         let firing = fire(&timer, &self.open_jobs(&timer)?, self.now);
         self.write_told(&timer, firing)
@@ -233,7 +233,7 @@ impl Writing<'_> {
     /// knows what it leaves.
     fn remove_timer(&mut self, name: &Name) -> Result<TimerOutcome> {
         if let Err(error) = self.apart(|this| this.record_left_by(name))? {
-            tracing::warn!(timer = %name, %error, "a timer that cannot be read is removed; what it leaves is not on record");
+            tracing::warn!(timer = %name, %error, "removing an unreadable timer without recording its skipped runs");
         }
         let is_gone = row::remove(self.conn, name)?;
         Ok(if is_gone { TimerOutcome::Done } else { TimerOutcome::NotFound })
@@ -264,7 +264,7 @@ impl Writing<'_> {
 
     fn pass_timer_by(&self, name: &Name, error: Error) -> Result<TimerSet> {
         let Some(by) = row::revision(self.conn, name)? else { return Err(error) };
-        tracing::error!(timer = %name, %error, "a timer cannot be read and stays as it is; update this program");
+        tracing::error!(timer = %name, %error, "unreadable timer was not changed; update this program");
         Ok(TimerSet::Outdated { by })
     }
 
@@ -272,7 +272,7 @@ impl Writing<'_> {
     fn set_timer_aside(&self, name: &str, wake: Timestamp, error: &Error) -> Result<()> {
         let span = self.memory.timers_aside.put(name, wake, self.now);
         let seconds = span.unwrap_or(aside::FIRST_SPAN).as_secs();
-        tracing::error!(timer = name, %error, seconds, "a timer cannot be read and is passed by; update this program");
+        tracing::error!(timer = name, %error, seconds, "skipping an unreadable timer; update this program");
         if span.is_none() {
             // There are more of them than are kept in mind. It is put off for all, but shortly.
             let again = self.now.after(aside::FIRST_SPAN).as_micros();

@@ -167,7 +167,7 @@ pub(crate) fn page(conn: &Connection, ask: &SlotsAsk) -> Result<SlotPage> {
         }
         let record = match read(row) {
             Err(error) if is_unreadable(&error) => {
-                tracing::error!(%error, "a record of a slot cannot be read; update this program");
+                tracing::error!(%error, "skipping an unreadable run history entry; update this program");
                 continue;
             }
             read => read?,

@@ -33,7 +33,7 @@ pub(crate) fn page(conn: &Connection, ask: &TimersAsk, now: Timestamp) -> Result
         }
         let timer = match row::read(row) {
             Err(error) if is_unreadable(&error) => {
-                tracing::error!(%error, "a timer cannot be read and is not listed; update this program");
+                tracing::error!(%error, "skipping an unreadable timer; update this program");
                 continue;
             }
             read => read?,

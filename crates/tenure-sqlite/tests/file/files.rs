@@ -73,8 +73,8 @@ fn a_later_schema_is_refused_with_what_to_do() {
     let conn = Connection::open(&file).unwrap();
     conn.execute_batch("PRAGMA journal_mode=DELETE; PRAGMA user_version = 99").unwrap();
     conn.close().unwrap();
-    is_refused_untouched(&file, "schema is number 99");
-    assert!(refusal(&file).contains("newer program"));
+    is_refused_untouched(&file, "schema version 99");
+    assert!(refusal(&file).contains("update this program"));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_file_that_was_cut_short_is_refused() {
     let whole = fs::read(&file).unwrap();
     for length in [whole.len() / 2, 4096, 50] {
         fs::write(&file, &whole[..length]).unwrap();
-        is_refused_untouched(&file, if length == 50 { "not an SQLite database" } else { "cut short" });
+        is_refused_untouched(&file, if length == 50 { "not an SQLite database" } else { "truncated" });
     }
 }
 
@@ -136,7 +136,7 @@ fn a_directory_and_a_missing_directory_are_refused() {
 #[test]
 fn a_directory_that_may_not_be_written_is_refused() {
     // Not even a privileged user may put a file there.
-    assert!(refusal(Path::new("/proc/self/tenure.db")).contains("may be written"));
+    assert!(refusal(Path::new("/proc/self/tenure.db")).contains("is writable"));
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::given;
-
 mod backup;
 mod check_in;
 mod files;

@@ -49,7 +49,7 @@ impl fmt::Display for InTheWay {
             Self::Lease { name, by, until: Some(until) } => {
                 write!(f, "lease {name} is held by {by} until {until}")
             }
-            Self::Lease { name, by, until: None } => write!(f, "lease {name} is held by {by} without end"),
+            Self::Lease { name, by, until: None } => write!(f, "lease {name} is held by {by} without expiry"),
         }
     }
 }

@@ -137,11 +137,11 @@ impl fmt::Display for Totals {
             of(jobs, "job", "jobs"),
             of(keys, "unique key", "unique keys"),
             of(leases, "lease", "leases"),
-            of(entries, "entry of the ledger", "entries of the ledger"),
+            of(entries, "lease history entry", "lease history entries"),
             of(timers, "timer", "timers"),
-            of(slots, "record of a slot", "records of slots"),
+            of(slots, "scheduled run", "scheduled runs"),
             of(records, "record", "records"),
-            of(journal_entries, "entry of a journal", "entries of journals"),
+            of(journal_entries, "journal entry", "journal entries"),
         )
     }
 }
@@ -170,11 +170,11 @@ impl Totals {
             (self.jobs, "jobs"),
             (self.keys, "unique keys"),
             (self.leases, "leases"),
-            (self.entries, "entries of the ledger"),
+            (self.entries, "lease history entries"),
             (self.timers, "timers"),
-            (self.slots, "records of slots"),
+            (self.slots, "scheduled runs"),
             (self.records, "records"),
-            (self.journal_entries, "entries of journals"),
+            (self.journal_entries, "journal entries"),
         ];
         all.into_iter().find(|(count, _)| *count > 0).map(|(_, what)| what)
     }

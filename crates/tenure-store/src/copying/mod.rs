@@ -71,17 +71,17 @@ pub enum Copied {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CopyRefusal {
     /// The store does not keep jobs itself.
-    #[error("this store cannot be copied, nor be a copy")]
+    #[error("this store cannot be copied or used as the target of a copy")]
     NoCopies,
     /// There is something in the place where the copy was to be. Nothing has happened to it.
-    #[error("there are {0} in it already: a copy is written only where nothing is")]
+    #[error("the target is not empty: it has {0}; use an empty target")]
     Occupied(String),
     /// Somebody may be using the source. Nothing has happened.
-    #[error("it is in use: {}", in_words(.0))]
+    #[error("the store is in use: {}", in_words(.0))]
     InUse(Vec<InTheWay>),
     /// The source is not what it was when copying began, or has what this version cannot read. The copy is not whole.
     #[error(
-        "it has changed while it was copied, or there is something in it that cannot be read: of {expected} it gave {found}"
+        "the store changed during the copy, or some of it is unreadable: read {found} instead of {expected}"
     )]
     Changed {
         /// What it keeps.
@@ -90,7 +90,7 @@ pub enum CopyRefusal {
         found: Totals,
     },
     /// The copy does not have what was written into it, and is not whole.
-    #[error("of {expected} it has {found}")]
+    #[error("the copy is incomplete: it has {found} instead of {expected}")]
     Incomplete {
         /// What was written.
         expected: Totals,

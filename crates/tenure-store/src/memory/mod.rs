@@ -387,7 +387,7 @@ impl Store for MemoryStore {
     }
 
     fn describe(&self) -> String {
-        "memory, gone when the program ends".to_owned()
+        "memory; everything is lost when the program ends".to_owned()
     }
 
     fn engine(&self) -> &'static str {

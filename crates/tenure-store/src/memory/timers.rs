@@ -291,8 +291,7 @@ impl Rows {
         for id in &timer.open {
             match self.find(*id).map(|row| &row.job.state) {
                 Some(State::Finished { at, .. }) => open.ended = open.ended.max(Some(*at)),
-                Some(State::Waiting { why: Why::Retry, .. }) if cfg!(feature = "mutant-retry-makes-room") => {
-                }
+                Some(State::Waiting { why: Why::Retry, .. }) if cfg!(mutant = "retry-makes-room") => {}
                 Some(State::Waiting { .. } | State::Blocked { .. } | State::Running { .. }) => {
                     open.unfinished.push(*id);
                 }
@@ -333,7 +332,7 @@ impl Rows {
     }
 
     fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>, now: Timestamp) {
-        let reason = format!("the next slot of timer {timer} has come");
+        let reason = format!("the next run of timer {timer} is due");
         let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
         self.change(&cancel, &Selection::Ids(jobs), now);
     }

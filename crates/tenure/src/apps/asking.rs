@@ -244,7 +244,7 @@ impl Apps<'_> {
 }
 
 pub(super) fn encoded(value: &impl Serialize) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(value).map_err(|source| Error::Json { what: "what is written down of apps", source })
+    serde_json::to_vec(value).map_err(|source| Error::Json { what: "program record", source })
 }
 
 /// The newest first.

@@ -48,7 +48,7 @@ impl Apps<'_> {
         for part in portions(lines) {
             let entry = Entry { node: node.to_owned(), lines: part };
             let text = serde_json::to_vec(&entry)
-                .map_err(|source| Error::Json { what: "what an app has said", source })?;
+                .map_err(|source| Error::Json { what: "program output", source })?;
             let value = Document::new(text)?;
             entries.push(Append {
                 journal: journal.clone(),

@@ -1,8 +1,8 @@
-//! Apps: programs that hosts offer to run. Which there are, whether they run, and what they say, for whoever asks the store.
+//! Programs that hosts offer to run: which exist, their state and their output.
 //!
-//! A *triggered* app is a kind of jobs: its runs are jobs, its schedule is a timer, and what holds for those holds for it. A
-//! *continuous* app is begun again whenever it ends. Each host writes down what it offers, under a set's name, and keeps that
-//! fresh while it lives; what a host has offered that has died is gone a minute later.
+//! A *triggered* program is a kind of jobs: its runs are jobs, and its schedule is a timer. A *continuous* program is
+//! restarted whenever it ends. Each host publishes its programs under the name of a set and refreshes the entry while
+//! it lives. The entry of a dead host disappears after a minute.
 
 mod asking;
 mod lines;

@@ -45,7 +45,7 @@ impl Apps<'_> {
             pages = self::pages(offers, WORDS[1])?;
         }
         if pages.len() > MOST_PAGES {
-            let found = format_args!("{} apps on {} records", offers.apps.len(), pages.len());
+            let found = format_args!("{} programs on {} records", offers.apps.len(), pages.len());
             return Err(Invalid::new("apps", found, format_args!("{MOST_PAGES} records")).into());
         }
         let mut records = Vec::new();
@@ -72,7 +72,7 @@ impl Apps<'_> {
         let mut pages: BTreeMap<String, BTreeMap<usize, Page>> = BTreeMap::new();
         for (key, text) in self.records(OFFERS).await? {
             let Ok(page) = serde_json::from_slice::<Page>(&text) else {
-                tracing::warn!(key, "what a host offers is not understood: it may be a newer one");
+                tracing::warn!(key, "ignoring the programs of a host that may run a newer version");
                 continue;
             };
             let number = key.splitn(3, '/').nth(2).map_or(Some(0), |number| number.parse().ok());

@@ -6,35 +6,37 @@ use super::Draft;
 use crate::holding::check_is_users;
 
 impl Draft {
-    /// Runs one at a time with the jobs of this ordering key, in the order in which they were enqueued. While
-    /// it waits to be tried again, those behind it wait, too.
+    /// Runs one job of this ordering key at a time, in the order of enqueueing. A job that waits for a retry holds up
+    /// those behind it.
     pub fn ordered(self, key: &str) -> Self {
         self.in_order(key, Head::Block)
     }
 
-    /// Runs one at a time with the jobs of this ordering key, in the order in which they were enqueued. While
-    /// it waits to be tried again, those behind it go on.
+    /// Runs one job of this ordering key at a time, in the order of enqueueing. A job that waits for a retry lets
+    /// those behind it pass.
     pub fn ordered_stepping_aside(self, key: &str) -> Self {
         self.in_order(key, Head::StepAside)
     }
 
-    /// At most so many jobs of this limit key run at once, over all hosts. What the last job says counts.
+    /// Limits the number of running jobs with this limit key, across all hosts. The number given with the latest job
+    /// counts.
     pub fn limited(self, key: &str, most: u32) -> Self {
         self.within_limit(key, Some(most))
     }
 
-    /// Shares the limit of this key, which others say or [`crate::Limits::set`] has set.
+    /// Shares the limit of this key, which other jobs or [`crate::Limits::set`] define.
     pub fn limit_key(self, key: &str) -> Self {
         self.within_limit(key, None)
     }
 
-    /// Takes turns with the jobs of other share keys in its queue, however many each has.
+    /// Takes turns with jobs of other share keys in the same queue, however many each key has. Use it for fairness
+    /// between tenants.
     pub fn share(mut self, key: &str) -> Self {
         self.terms.share = self.key("share_key", key);
         self
     }
 
-    /// Runs when all of these jobs have ended, and is cancelled if one of them does not succeed.
+    /// Runs after all of these jobs have ended, and is cancelled if one of them does not succeed.
     pub fn after_jobs(mut self, jobs: impl IntoIterator<Item = JobId>) -> Self {
         let mut named = self.terms.after.take().map_or_else(Vec::new, |after| after.jobs);
         named.extend(jobs);
@@ -43,7 +45,7 @@ impl Draft {
         self
     }
 
-    /// Runs even if a job that it waits for fails, is cancelled or is removed.
+    /// Runs even if a job that it depends on fails, is cancelled or is deleted.
     pub fn even_if_failed(mut self) -> Self {
         self.even_if_failed = true;
         if let Some(after) = &mut self.terms.after {

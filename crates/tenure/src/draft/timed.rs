@@ -10,10 +10,10 @@ impl Draft {
     pub(crate) fn finish_for_timer(self, app: Option<&AppId>) -> Result<TimerJob, Error> {
         let refuse = |field, found, allowed| Err(Invalid::new(field, found, allowed).into());
         if self.due != Due::Now {
-            return refuse("due", "an instant or a delay", "none: the slots say when");
+            return refuse("due", "a due time or delay", "none; the schedule sets the due time");
         }
         if self.id.is_some() {
-            return refuse("id", "an id", "none: each slot has a job of its own");
+            return refuse("id", "an ID", "none; each run gets its own job ID");
         }
         let job = self.finish(JobId::new(Timestamp::EPOCH, 0), app)?;
         Ok(TimerJob {

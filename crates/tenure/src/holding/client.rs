@@ -113,7 +113,7 @@ impl Client {
 }
 
 fn gone() -> Fault {
-    Fault::Unknown("the part of this program that keeps its leases has ended".to_owned())
+    Fault::Unknown("the lease thread of this program has ended".to_owned())
 }
 
 /// Somebody is waiting for an answer. Dropped before it came, the ask is withdrawn.

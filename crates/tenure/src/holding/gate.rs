@@ -4,11 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use tenure_core::Fence;
 
-/// A gate before something outside of the store: it remembers the greatest fence that it has seen and
-/// refuses smaller ones.
+/// A guard for a resource outside the store: it accepts a write only if no greater fencing token was seen before.
 ///
-/// A holder that was suspended past its lease wakes up in the middle of a line of code and goes on. No
-/// look at a clock stops it; only the resource itself can, by keeping the greatest fence it has seen:
+/// A holder that is suspended past the end of its lease continues in the middle of a line of code. No check of a
+/// clock can stop it. Only the resource can, by remembering the greatest fencing token:
 ///
 /// ```
 /// use tenure::{Fence, FenceGate};
@@ -21,39 +20,38 @@ use tenure_core::Fence;
 /// # Ok::<(), tenure::Stale>(())
 /// ```
 ///
-/// Where the resource is a program of its own, the fence travels with the request, over HTTP as the header
-/// [`FENCE_HEADER`]; where it is a database, the gate is a column, and one condition in the statement that
-/// writes: `UPDATE shelf SET goods = $1, fence = $2 WHERE id = $3 AND fence <= $2`. No row changed means
-/// that the writer came too late.
+/// If the resource is another program, send the fence along with the request, over HTTP in the header
+/// [`FENCE_HEADER`]. If it is a database, store the fence in a column and add one condition to the statement: `UPDATE
+/// shelf SET goods = $1, fence = $2 WHERE id = $3 AND fence <= $2`. If no row changes, the writer came too late.
 #[derive(Debug, Default)]
 pub struct FenceGate {
     greatest: Mutex<Fence>,
 }
 
-/// The header in which a fence travels to a resource that is reached over HTTP.
+/// The HTTP header that carries a fencing token to a resource.
 pub const FENCE_HEADER: &str = "X-Fencing-Token";
 
-/// A write came under a fence that is older than one that was seen.
+/// A write was rejected because its fencing token is older than one already seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("fence {found} comes too late: fence {greatest} was seen")]
+#[error("stale fencing token {found}; a write with {greatest} was already accepted")]
 pub struct Stale {
     /// The fence of the write.
     pub found: Fence,
-    /// The greatest that was seen.
+    /// The greatest fence seen.
     pub greatest: Fence,
 }
 
 impl FenceGate {
-    /// A gate that has seen this fence, as it was kept with the resource.
+    /// Creates a gate from the greatest fence that was stored with the resource.
     #[must_use]
     pub fn new(greatest: Fence) -> Self {
         Self { greatest: Mutex::new(greatest) }
     }
 
-    /// Lets a write pass if no greater fence was seen, and remembers its fence.
+    /// Accepts a write if no greater fence was seen, and remembers its fence.
     ///
-    /// Only for a resource that one thread at a time writes: between this and the write another may come
-    /// with a greater fence. Otherwise [`FenceGate::write`].
+    /// Use it only if one thread at a time writes to the resource. Otherwise a write with a greater fence can come
+    /// between this call and yours; use [`FenceGate::write`] then.
     ///
     /// # Errors
     /// [`Stale`] if the write comes too late.
@@ -61,10 +59,10 @@ impl FenceGate {
         self.write(fence, || ())
     }
 
-    /// Does a write if no greater fence was seen. No other passes the gate before it is done.
+    /// Runs a write if no greater fence was seen. No other write passes the gate until it is done.
     ///
     /// # Errors
-    /// [`Stale`] if it comes too late; then it is not done.
+    /// [`Stale`] if the write comes too late; it is not run then.
     pub fn write<T>(&self, fence: Fence, write: impl FnOnce() -> T) -> Result<T, Stale> {
         let mut greatest = self.greatest.lock().unwrap_or_else(PoisonError::into_inner);
         if fence < *greatest {
@@ -74,7 +72,7 @@ impl FenceGate {
         Ok(write())
     }
 
-    /// The greatest fence that was seen, to be kept with the resource.
+    /// Returns the greatest fence seen, for storing with the resource.
     #[must_use]
     pub fn greatest(&self) -> Fence {
         *self.greatest.lock().unwrap_or_else(PoisonError::into_inner)

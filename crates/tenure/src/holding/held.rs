@@ -13,23 +13,22 @@ use super::hand::Hand;
 use super::loss::{LeaseLost, Loss};
 use crate::Error;
 
-/// A lease that this program holds.
+/// A lease held by this program.
 ///
-/// It is renewed in the background for as long as this or one of its [passes](Held::pass) lives. When the
-/// last of them is dropped it is given back, and not before: nobody else gets it while work under it may
-/// still run. [`Held::release`] gives it back and tells how that went.
+/// The lease is renewed in the background as long as this value or one of its [passes](Held::pass) lives. It is
+/// released when the last of them is dropped, so nobody else acquires it while work under it may still run.
+/// [`Held::release`] releases it and reports the result.
 ///
-/// A holder can lose it, and is told: by [`Held::lost`], by [`Held::is_held`], which compares the clock at
-/// each call, and by [`Held::guard`] before each effect. All of them are about what this host may believe.
-/// Only the [fence](Held::fence) is proof: whoever keeps what the lease guards refuses an older one.
-#[must_use = "a lease is given back when it is dropped"]
+/// A holder can lose its lease. [`Held::lost`] resolves then, [`Held::is_held`] compares the clock at each call, and
+/// [`Held::guard`] is the check before each effect. All three describe the view of this host. Only the
+/// [fence](Held::fence) is proof: the protected resource must reject older ones.
+#[must_use = "a lease is released when it is dropped"]
 pub struct Held {
     hand: Arc<Hand>,
     grace: Duration,
 }
 
-/// What work under a lease gets: the same looks as its holder has. As long as one lives, the lease is not
-/// given back. Cloning it is cheap.
+/// A cheap, cloneable view of a held lease for the work under it. The lease is not released while a pass lives.
 #[derive(Clone)]
 pub struct Pass {
     hand: Arc<Hand>,
@@ -44,88 +43,87 @@ impl Held {
         self.hand.grip()
     }
 
-    /// The lease.
+    /// Returns the lease name.
     #[must_use]
     pub fn name(&self) -> &LeaseName {
         &self.grip().name
     }
 
-    /// The acquisition.
+    /// Returns the ID of this acquisition.
     #[must_use]
     pub fn id(&self) -> LeaseId {
         self.grip().id
     }
 
-    /// The number of this ownership, greater than that of every earlier one of this name.
+    /// Returns the fencing token, which is greater than that of every earlier holder of this name.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.grip().fence
     }
 
-    /// Until when the store had it on record when it last answered; without end if `None`.
+    /// Returns the expiry time at the last answer of the store; `None` for a lease without expiry.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
         self.grip().belief().until
     }
 
-    /// Whether it is held, as far as this host may believe. It turns false at the deadline even if
+    /// Returns `true` while the lease is held, as far as this host can know. It turns false at the deadline even if
     /// everything else hangs, and never true again.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.loss().is_none()
     }
 
-    /// Whether it is held, but the last try to renew it failed.
+    /// Returns `true` if the lease is held, but the last renewal failed.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
         self.is_held() && self.grip().belief().doubtful
     }
 
-    /// How it was lost; `None` while it is held.
+    /// Returns how the lease was lost; `None` while it is held.
     #[must_use]
     pub fn loss(&self) -> Option<Loss> {
         self.grip().loss()
     }
 
-    /// Resolves when it is lost.
+    /// Resolves when the lease is lost.
     pub fn lost(&self) -> impl Future<Output = Loss> + Send + '_ {
         self.grip().lost()
     }
 
-    /// The check at the boundary: to be made right before each effect outside of this program.
+    /// Checks that the lease is held. Call it right before each effect outside this program.
     ///
     /// # Errors
-    /// Says how it was lost.
+    /// Returns how the lease was lost.
     pub fn guard(&self) -> Result<(), LeaseLost> {
         self.grip().guard()
     }
 
-    /// Verifies in a transaction of one's own on the store's SQLite file that the lease is held. From then until
-    /// the transaction has ended nobody else can take it: what is written in it is never written late.
+    /// Checks, within your own transaction on the store's SQLite file, that the lease is held. Nobody else can
+    /// acquire the lease before the transaction ends, so its writes are never late.
     ///
-    /// To be called before anything else in a transaction that began with `BEGIN IMMEDIATE`.
+    /// Call it first in a transaction that began with `BEGIN IMMEDIATE`.
     ///
     /// # Errors
-    /// Says why nothing may be written. Roll back, whatever it is.
+    /// Returns why nothing may be written. Roll back on any error.
     pub fn check_in(&self, conn: &Connection) -> Result<(), CheckInError> {
         self.grip().check_in(conn)
     }
 
-    /// A pass for work that runs beside this.
+    /// Returns a pass for concurrent work.
     #[must_use]
     pub fn pass(&self) -> Pass {
         Pass { hand: Arc::clone(&self.hand) }
     }
 
-    /// Runs work that may go on only while the lease is held, then gives the lease back.
+    /// Runs work that may continue only while the lease is held, then releases the lease.
     ///
-    /// If the lease is lost, the work is told by its pass and has the [grace](crate::Hold::grace) to come
-    /// to an end; then it is dropped. Whatever happens, a panic included, the lease is given back only
-    /// after the work has ended or was dropped.
+    /// If the lease is lost, the pass tells the work, which has the [grace period](crate::Hold::grace) to finish;
+    /// then it is dropped. The lease is released only after the work has ended or was dropped, even after a panic.
     ///
     /// # Errors
-    /// How the lease was lost, if it was before the work had ended. What the work answered is dropped
-    /// then: it was not protected.
+    /// Returns how the lease was lost, if that happened before the work ended. The result of the work is dropped
+    /// then, because it was not protected.
     pub async fn run<T, Fut>(self, work: impl FnOnce(Pass) -> Fut) -> Result<T, LeaseLost>
     where
         Fut: Future<Output = T>,
@@ -157,12 +155,12 @@ impl Held {
         }
     }
 
-    /// Gives it back, as soon as the last [pass](Held::pass) is gone; those that live are told that it is
-    /// over. What the reply was lost of is asked again.
+    /// Releases the lease as soon as the last [pass](Held::pass) is gone; live passes are told that it is over. A
+    /// request whose answer is lost is repeated.
     ///
     /// # Errors
-    /// [`Error::LeaseLost`] if it had been lost before. A fault if the store did not answer before the
-    /// lease lapsed by itself: then others can have it all the same.
+    /// [`Error::LeaseLost`] if the lease was lost before. A fault if the store did not answer before the lease
+    /// expired; others can acquire it then anyway.
     pub async fn release(self) -> Result<(), Error> {
         Hand::release(self.hand).await
     }
@@ -173,61 +171,61 @@ impl Pass {
         self.hand.grip()
     }
 
-    /// The lease.
+    /// Returns the lease name.
     #[must_use]
     pub fn name(&self) -> &LeaseName {
         &self.grip().name
     }
 
-    /// The acquisition.
+    /// Returns the ID of this acquisition.
     #[must_use]
     pub fn id(&self) -> LeaseId {
         self.grip().id
     }
 
-    /// The number of this ownership, greater than that of every earlier one of this name.
+    /// Returns the fencing token, which is greater than that of every earlier holder of this name.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.grip().fence
     }
 
-    /// As [`Held::is_held`].
+    /// Like [`Held::is_held`].
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.loss().is_none()
     }
 
-    /// As [`Held::loss`].
+    /// Like [`Held::loss`].
     #[must_use]
     pub fn loss(&self) -> Option<Loss> {
         self.grip().loss()
     }
 
-    /// Resolves when the lease is lost: then the work shall come to an end.
+    /// Resolves when the lease is lost and the work must stop.
     pub fn lost(&self) -> impl Future<Output = Loss> + Send + '_ {
         self.grip().lost()
     }
 
-    /// As [`Held::guard`].
+    /// Like [`Held::guard`].
     ///
     /// # Errors
-    /// Says how the lease was lost.
+    /// Returns how the lease was lost.
     pub fn guard(&self) -> Result<(), LeaseLost> {
         self.grip().guard()
     }
 
-    /// As [`Held::check_in`].
+    /// Like [`Held::check_in`].
     ///
     /// # Errors
-    /// Says why nothing may be written. Roll back, whatever it is.
+    /// Returns why nothing may be written. Roll back on any error.
     pub fn check_in(&self, conn: &Connection) -> Result<(), CheckInError> {
         self.grip().check_in(conn)
     }
 
-    /// Waits so long by the injected clock, or until the lease is lost.
+    /// Sleeps by the injected clock, or until the lease is lost.
     ///
     /// # Errors
-    /// Says how the lease was lost.
+    /// Returns how the lease was lost.
     pub async fn sleep(&self, span: Duration) -> Result<(), LeaseLost> {
         tokio::select! {
             biased;

@@ -19,13 +19,13 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// How long work has to come to an end once its lease is lost.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A lease about to be taken: say more about it, then [try](Hold::try_now), or await it until it is had.
+/// A lease about to be acquired: set options, then [try](Hold::try_now), or `.await` it.
 ///
-/// Who waits has a place in line, in the order in which all came. Dropping the wait gives up the place, and
-/// what was granted meanwhile as well. While the store is away the wait goes on. Who was too late to keep
-/// the lease and waits for it again lets others go first, for half a second.
+/// Waiters stand in line in order of arrival. Dropping the future gives up the place, and the lease if it was granted
+/// meanwhile. Waiting continues while the store is unavailable. A holder that lost its lease and waits for it again
+/// lets others go first for half a second.
 #[derive(Debug)]
-#[must_use = "nothing is held until this is awaited or tried"]
+#[must_use = "no lease is acquired until this is awaited or tried"]
 pub struct Hold<'a> {
     tenure: &'a Tenure,
     name: Result<LeaseName, Error>,
@@ -49,56 +49,55 @@ impl<'a> Hold<'a> {
         }
     }
 
-    /// Takes it for so long at a time, 1 s to 24 h, and renews it while it is held. 15 s by default. If
-    /// this program dies, others can have it after this.
+    /// Sets the lease duration, 1 s to 24 h; default 15 s. The lease is renewed while it is held. If this program
+    /// dies, others can acquire the lease after this time.
     pub fn ttl(mut self, span: Duration) -> Self {
         self.ttl = Ttl::new(span).map_err(Error::from);
         self
     }
 
-    /// Takes it without end: until it is given back or somebody breaks it. If this program dies, a person
-    /// has to break it.
+    /// Takes the lease without expiry: until it is released or broken. If this program dies, a person must break it.
     pub fn endless(mut self) -> Self {
         self.ttl = Ok(Ttl::Endless);
         self
     }
 
-    /// Takes it under this id instead of a drawn one. Who takes a lease under the id that holds it already
-    /// has it under the same fence: so a program can have back what it held before it started anew.
+    /// Acquires the lease under this ID instead of a generated one. A program that repeats the ID of its current
+    /// lease gets it back under the same fence, for instance after a restart.
     pub fn id(mut self, id: LeaseId) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// By which words people know the holder; the process by default.
+    /// Names the holder for people; default: the process.
     pub fn who(mut self, who: &str) -> Self {
         self.by.who = who.to_owned();
         self
     }
 
-    /// A note beside it that Tenure keeps and does not read.
+    /// Adds a metadata entry, which Tenure stores and does not interpret.
     pub fn note(mut self, key: &str, value: &str) -> Self {
         self.by.meta.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// Waits no longer than this, all told: calls, sleeps and outages. Without it, for as long as it takes.
+    /// Limits the wait in total, including calls, sleeps and outages. Default: no limit.
     pub fn within(mut self, span: Duration) -> Self {
         self.within = Some(span);
         self
     }
 
-    /// How long work has to come to an end once the lease is lost, see [`Held::run`]. 5 s by default.
+    /// Sets how long work has to finish once the lease is lost, see [`Held::run`]. Default 5 s.
     pub fn grace(mut self, span: Duration) -> Self {
         self.grace = span;
         self
     }
 
-    /// Takes it if it can be had now.
+    /// Acquires the lease if it is free now.
     ///
     /// # Errors
-    /// [`Error::LeaseRefused`] if it cannot be had now; a name, time or note outside the limits; or a fault:
-    /// a store that is away is never "held".
+    /// [`Error::LeaseRefused`] if the lease is not free; an invalid name, duration or metadata entry; or a fault. An
+    /// unavailable store is never reported as "held".
     pub async fn try_now(self) -> Result<Held, Error> {
         self.ask(false).await
     }

@@ -166,9 +166,8 @@ impl Keeper {
     }
 
     fn answered(&mut self, ended: Ended) {
-        let (task, answer) = ended.unwrap_or_else(|end| {
-            (end.id(), Err(Fault::Unknown(format!("the request came to no end: {end}"))))
-        });
+        let (task, answer) =
+            ended.unwrap_or_else(|end| (end.id(), Err(Fault::Unknown(format!("the request failed: {end}")))));
         if let Some(place) = self.under_way.iter().position(|(id, _)| *id == task) {
             let (_, request) = self.under_way.swap_remove(place);
             self.step(Input::Answered(request, answer));
@@ -202,7 +201,7 @@ impl Keeper {
             Output::Failed { number, fault } => self.answer(number, Answer::Failed(fault.into())),
             Output::Full { number } => {
                 let most = limits::HELD_LEASES;
-                let allowed = format_args!("{most} held or waited for at once");
+                let allowed = format_args!("at most {most} leases held or requested at once");
                 let full = Invalid::new("leases", format_args!("more than {most}"), allowed);
                 self.answer(number, Answer::Failed(full.into()));
             }
@@ -293,22 +292,18 @@ struct News {
 impl News {
     fn tell(&self) {
         if let Some(first) = self.doubtful.first() {
-            tracing::warn!(
-                leases = self.doubtful.len(),
-                first,
-                "leases could not be renewed; it is tried again"
-            );
+            tracing::warn!(leases = self.doubtful.len(), first, "failed to renew leases; retrying");
         }
         if let Some(first) = self.lost.first() {
             tracing::error!(
                 leases = self.lost.len(),
                 first,
-                "leases were lost; work under them is told to stop"
+                "lost leases; stopping the work that they protect"
             );
         }
         if let Some((by, ahead)) = self.clock {
             let by_ms = by.as_millis();
-            tracing::warn!(by_ms, ahead, "the store's clock went otherwise than this host's");
+            tracing::warn!(by_ms, ahead, "the store's clock and this host's clock run differently");
         }
     }
 }

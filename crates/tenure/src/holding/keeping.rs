@@ -59,9 +59,7 @@ impl Keeping {
 }
 
 fn start_thread(keeper: Keeper) -> Result<(), Error> {
-    let failed = |error: std::io::Error| {
-        Error::Settings(format!("the thread that renews leases did not start: {error}"))
-    };
+    let failed = |error: std::io::Error| Error::Settings(format!("cannot start the lease thread: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
     let keep = move || runtime.block_on(keeper.keep(true));
     std::thread::Builder::new().name("tenure-leases".into()).spawn(keep).map_err(failed)?;

@@ -15,7 +15,7 @@ use crate::{Error, Tenure};
 /// Times that a wish whose outcome is unknown is repeated before its caller is told.
 const REPEATS: u32 = 3;
 
-/// The leases of a store: names that can be held.
+/// The leases of a store: names that one holder at a time can hold.
 #[derive(Debug)]
 pub struct Leases<'a> {
     tenure: &'a Tenure,
@@ -31,7 +31,7 @@ impl<'a> Leases<'a> {
         self.tenure
     }
 
-    /// Takes a lease: await it to wait until it is had, or [try](Hold::try_now).
+    /// Acquires a lease: `.await` it to wait, or [try](Hold::try_now).
     ///
     /// ```
     /// # use std::time::Duration;
@@ -43,8 +43,8 @@ impl<'a> Leases<'a> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Names that begin with `singleton/`, `reservation/` or `writer/` are those of services: they can be
-    /// looked at and broken, but held only by what they belong to.
+    /// The prefixes `singleton/`, `reservation/` and `writer/` are reserved. Such leases can be inspected and broken,
+    /// but held only by the service they belong to.
     pub fn hold(&self, name: &str) -> Hold<'a> {
         let users = LeaseName::new(name).and_then(|lease| check_is_users("lease name", name).map(|()| lease));
         Hold::new(self.tenure, users)
@@ -55,10 +55,10 @@ impl<'a> Leases<'a> {
         Hold::new(self.tenure, Ok(name.clone()))
     }
 
-    /// Takes a lease if it can be had now; `None` if somebody else has it.
+    /// Acquires a lease if it is free now; returns `None` if another owner holds it.
     ///
     /// # Errors
-    /// A name or time outside the limits, or a fault: a store that is away is never "held".
+    /// An invalid name or duration, or a fault. An unavailable store is never reported as "held".
     pub async fn try_hold(&self, name: &str, ttl: Duration) -> Result<Option<Held>, Error> {
         match self.hold(name).ttl(ttl).try_now().await {
             Ok(held) => Ok(Some(held)),
@@ -67,16 +67,15 @@ impl<'a> Leases<'a> {
         }
     }
 
-    /// One lease: who holds it, since when, until when, and how many wait. `None` if its name was never
-    /// held, or was forgotten.
+    /// Returns a lease: holder, times and number of waiters. `None` if the name was never held or was forgotten.
     ///
     /// # Errors
-    /// A name outside the limits, or a fault.
+    /// An invalid name, or a fault.
     pub async fn info(&self, name: &str) -> Result<Option<LeaseInfo>, Error> {
         Ok(self.tenure.store().lease_info(&LeaseName::new(name)?).await?)
     }
 
-    /// A page of leases, by name.
+    /// Lists leases by name, page by page.
     ///
     /// # Errors
     /// A fault of the store.
@@ -84,11 +83,11 @@ impl<'a> Leases<'a> {
         Ok(self.tenure.store().leases(ask).await?)
     }
 
-    /// Takes a lease from whoever has it, and answers when it is free. `within` is how long its holder has
-    /// to come to an end; `None` is what is left of its time.
+    /// Breaks a lease and returns when it is free. `within` is the time that its holder has to finish; `None` means
+    /// the rest of the lease.
     ///
     /// # Errors
-    /// [`Error::LeaseRefused`] if nobody has it; a name or time outside the limits; or a fault.
+    /// [`Error::LeaseRefused`] if the lease is not held; an invalid name or duration; or a fault.
     pub async fn break_it(
         &self,
         name: &str,
@@ -103,18 +102,18 @@ impl<'a> Leases<'a> {
         if let LeaseOutcome::Breaks { free } = outcome { Ok(free) } else { Err(refused(name, outcome)) }
     }
 
-    /// Removes a name that nobody holds from the listing. Its fence is remembered.
+    /// Removes an unheld name from the listing. Its fence is remembered.
     ///
     /// # Errors
-    /// [`Error::LeaseRefused`] if somebody has it; a name outside the limits; or a fault.
+    /// [`Error::LeaseRefused`] if the lease is held; an invalid name; or a fault.
     pub async fn forget(&self, name: &str) -> Result<(), Error> {
         let name = LeaseName::new(name)?;
         let outcome = self.wish(&name, LeaseAct::Forget { by: self.tenure.holder() }).await?;
         if outcome == LeaseOutcome::Forgotten { Ok(()) } else { Err(refused(name, outcome)) }
     }
 
-    /// A page of the ledger: who held what, and how it ended. Go on behind its cursor while there is one,
-    /// even if a page is short.
+    /// Lists lease history: who held a lease, and how it ended. Continue with the returned cursor until there is
+    /// none, even if a page is short.
     ///
     /// # Errors
     /// A fault of the store.
@@ -122,24 +121,23 @@ impl<'a> Leases<'a> {
         Ok(self.tenure.store().ledger(ask).await?)
     }
 
-    /// The last so many who held a lease, the latest first, at most 1,000.
+    /// Returns the latest holders of a lease, latest first; at most 1,000.
     ///
     /// # Errors
-    /// A name outside the limits, or a fault.
+    /// An invalid name, or a fault.
     pub async fn last(&self, name: &str, how_many: usize) -> Result<Vec<Holding>, Error> {
         past::last(self.tenure, &LeaseName::new(name)?, how_many).await
     }
 
-    /// Who held a lease at that instant, as far as the ledger reaches back.
+    /// Returns the holder of a lease at a given time, as far as the history reaches.
     ///
     /// # Errors
-    /// A name outside the limits, or a fault.
+    /// An invalid name, or a fault.
     pub async fn held_at(&self, name: &str, at: Timestamp) -> Result<Option<Holding>, Error> {
         past::held_at(self.tenure, &LeaseName::new(name)?, at).await
     }
 
-    /// What the leases of this handle come to: how many are held and waited for, and how near it came to
-    /// losing any.
+    /// Returns statistics about the leases of this handle.
     #[must_use]
     pub fn tally(&self) -> LeaseTally {
         self.tenure.keeping().tally()
@@ -152,7 +150,7 @@ impl<'a> Leases<'a> {
         loop {
             match self.tenure.store().lease(vec![wish.clone()]).await {
                 Ok(outcomes) => {
-                    let nothing = || Fault::Broken("the store answered nothing".to_owned());
+                    let nothing = || Fault::Broken("the store returned no result".to_owned());
                     return Ok(outcomes.into_iter().next().ok_or_else(nothing)?);
                 }
                 Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
@@ -166,5 +164,5 @@ fn refused(name: LeaseName, outcome: LeaseOutcome) -> Error {
     if let LeaseOutcome::Refused(refusal) = outcome {
         return Error::LeaseRefused { name, refusal: Box::new(refusal) };
     }
-    Fault::Broken(format!("the store answered {outcome:?} to another wish")).into()
+    Fault::Broken(format!("the store returned an unexpected result: {outcome:?}")).into()
 }

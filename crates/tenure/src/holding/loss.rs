@@ -4,47 +4,47 @@ use std::fmt;
 
 use tenure_core::{Fence, LeaseName, Timestamp};
 
-/// How a lease went that somebody held. It never comes back: a new grant is a new fence.
+/// How a lease was lost. A lost lease never comes back: a new grant has a new fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// Somebody else has had it since.
+    /// Another owner has acquired the lease.
     TakenAway {
-        /// The number of the last ownership that is known.
+        /// The latest known fencing token.
         fence: Fence,
     },
-    /// Somebody breaks it, or did.
+    /// The lease was broken, or is being broken.
     Broken,
-    /// Its time was over before a renewal got through.
+    /// The lease expired before it was renewed.
     Expired {
-        /// When, by this host's time of day.
+        /// Expiry time, by this host's clock.
         at: Timestamp,
     },
-    /// It was given back: by its holder, or by somebody else who knows its id.
+    /// The lease was released, by its holder or by a caller that knows its ID.
     Released,
-    /// The handle was closed.
+    /// The store handle was closed.
     Closed,
 }
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TakenAway { fence } => write!(f, "it was taken away: its last ownership has fence {fence}"),
-            Self::Broken => f.write_str("somebody broke it"),
-            Self::Expired { at } => write!(f, "its time was over at {at}, before a renewal got through"),
-            Self::Released => f.write_str("it was given back"),
-            Self::Closed => f.write_str("the handle on the store was closed"),
+            Self::TakenAway { fence } => write!(f, "taken over by an owner with fencing token {fence}"),
+            Self::Broken => f.write_str("it was broken"),
+            Self::Expired { at } => write!(f, "it expired at {at} before it was renewed"),
+            Self::Released => f.write_str("it was released"),
+            Self::Closed => f.write_str("the connection to the store was closed"),
         }
     }
 }
 
-/// A lease is not held any more by whoever goes on as if it were.
+/// The error of a lease that is no longer held.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("lease {name} is not held any more under fence {fence}: {loss}")]
+#[error("lost lease {name} with fencing token {fence}: {loss}")]
 pub struct LeaseLost {
     /// The lease.
     pub name: LeaseName,
-    /// The number of the ownership that is over.
+    /// The fencing token that is no longer valid.
     pub fence: Fence,
-    /// How it went.
+    /// How the lease was lost.
     pub loss: Loss,
 }

@@ -12,9 +12,9 @@ pub(crate) const WRITER: &str = "writer/";
 
 /// Under which prefix whose names are, and how to have one of them.
 const OWN: [(&str, &str, &str); 3] = [
-    (SINGLETON, "singletons", "what runs once is said with Worker::singleton or Job::singleton"),
-    (RESERVATION, "reserved jobs", "a job is reserved with Tenure::reservations, a role taken with a Roster"),
-    (WRITER, "writers", "a writer is said with Worker::writer and sent to with Tenure::writer"),
+    (SINGLETON, "singletons", "declare a singleton with Worker::singleton or Job::singleton"),
+    (RESERVATION, "reserved jobs", "reserve a job with Tenure::reservations, or take a role with Roster"),
+    (WRITER, "writers", "declare a writer with Worker::writer and send to it with Tenure::writer"),
 ];
 /// More of a name than this is not repeated in a message.
 const SHOWN_CHARS: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) fn check_is_users(field: &str, name: &str) -> Result<(), Invalid> {
     let shown: String = name.chars().take(SHOWN_CHARS).collect();
     Err(Invalid::new(
         field,
-        format_args!("{shown:?}, and what begins with {prefix:?} belongs to {whose}"),
-        format_args!("a name that begins otherwise; {instead}"),
+        format_args!("{shown:?}, whose prefix {prefix:?} is reserved for {whose}"),
+        format_args!("another prefix; {instead}"),
     ))
 }

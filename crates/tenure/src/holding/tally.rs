@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// What the leases of one handle come to. Numbers since it took its first one, unless it says "now".
+/// Statistics about the leases of a handle, since its first lease unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LeaseTally {
-    /// Held now.
+    /// Leases held now.
     pub held: usize,
-    /// Waited for now.
+    /// Leases waited for now.
     pub waiting: usize,
     /// Requests to the store.
     pub requests: u64,
-    /// Leases that were renewed, each time.
+    /// Renewed leases, counted each time.
     pub renewals: u64,
-    /// Leases of which a renewal failed while nothing was lost yet.
+    /// Leases whose renewal failed before they were lost.
     pub doubtful: u64,
-    /// Leases that were lost.
+    /// Lost leases.
     pub lost: u64,
-    /// The longest that the part that renews woke up late: how near a busy machine came to losing leases.
+    /// Longest delay of the renewal task, a measure of how close a busy machine came to losing leases.
     pub latest_wake: Duration,
-    /// Times that the store's clock went otherwise than this host's.
+    /// Number of times that the store's clock and this host's clock diverged.
     pub clock_steps: u64,
 }

@@ -73,8 +73,7 @@ impl Remote<'_> {
         let (tell, told) = oneshot::channel();
         let wanting = Wanting { tenure: self.tenure.clone(), name, id, wish };
         tokio::spawn(wanting.ask_for(tell, wait));
-        let unfinished =
-            || Fault::Unknown("the part of this program that asks for a lease has ended".to_owned());
+        let unfinished = || Fault::Unknown("the lease task of this program has ended".to_owned());
         let granted = told.await.map_err(|_| unfinished())??;
         Ok(granted.map(Given::taken))
     }
@@ -259,7 +258,7 @@ impl Drop for Given {
 /// Nobody wants it any more: neither a place in line nor what may have been granted.
 async fn leave(tenure: &Tenure, lease: &LeaseName, id: LeaseId) {
     if let Err(error) = tenure.leases().wish(lease, LeaseAct::Leave { id }).await {
-        tracing::warn!(%lease, %error, "a wish for a lease could not be taken back; it lapses");
+        tracing::warn!(%lease, %error, "failed to withdraw a lease request; it will expire");
     }
 }
 
@@ -268,5 +267,5 @@ fn refused<T>(outcome: LeaseOutcome) -> Result<Leased<T>, Error> {
     if let LeaseOutcome::Refused(refusal) = outcome {
         return Ok(Err(refusal));
     }
-    Err(Fault::Broken(format!("the store answered {outcome:?} to another wish")).into())
+    Err(Fault::Broken(format!("the store returned an unexpected result: {outcome:?}")).into())
 }

@@ -120,7 +120,7 @@ impl<'a> Remote<'a> {
             return;
         }
         if let Err(error) = self.settle(endings, None).await {
-            tracing::warn!(%error, "what was granted to nobody could not be given back; it lapses");
+            tracing::warn!(%error, "failed to release undelivered jobs; their leases will expire");
         }
     }
 }

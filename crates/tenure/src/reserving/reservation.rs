@@ -8,8 +8,7 @@ use tenure_core::{Fence, LeaseName, Timestamp};
 
 use crate::{Error, Held, LeaseLost, Loss, Pass, Tenure};
 
-/// A job that this reserver has. It is renewed for as long as this, or work under it, lives; then it can be
-/// reserved by others.
+/// A job reserved by this program. The reservation is renewed as long as this value, or work under it, lives.
 #[must_use = "a reservation is cancelled when it is dropped"]
 pub struct Reservation {
     pub(super) slip: Arc<Slip>,
@@ -56,48 +55,48 @@ impl Slip {
 }
 
 impl Reservation {
-    /// The job.
+    /// Returns the name of the job.
     #[must_use]
     pub fn job(&self) -> &str {
         &self.slip.job
     }
 
-    /// The number of this ownership, greater than that of every earlier one of this job.
+    /// Returns the fencing token, which is greater than that of every earlier reservation of this job.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.slip.fence
     }
 
-    /// Until when the store had it on record when it last answered.
+    /// Returns the expiry time at the last answer of the store.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
         self.slip.lock().as_ref().and_then(Held::until)
     }
 
-    /// Whether it is held, as far as this host may believe. It turns false on time even if everything else
-    /// hangs.
+    /// Returns `true` while the job is reserved, as far as this host can know. It turns false on time even if
+    /// everything else hangs.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.slip.is_held()
     }
 
-    /// The check at the boundary: to be made right before each effect outside of this program.
+    /// Checks that the job is reserved. Call it right before each effect outside this program.
     ///
     /// # Errors
-    /// Says how the reservation was lost.
+    /// Returns how the reservation was lost.
     pub fn guard(&self) -> Result<(), LeaseLost> {
         self.slip.pass()?.guard()
     }
 
-    /// A pass for work that runs beside this.
+    /// Returns a pass for concurrent work.
     ///
     /// # Errors
-    /// Says how the reservation was lost.
+    /// Returns how the reservation was lost.
     pub fn pass(&self) -> Result<Pass, LeaseLost> {
         self.slip.pass()
     }
 
-    /// Resolves when it is lost, or cancelled.
+    /// Resolves when the reservation is lost or cancelled.
     pub async fn lost(&self) -> Loss {
         match self.slip.pass() {
             Ok(pass) => pass.lost().await,
@@ -105,14 +104,14 @@ impl Reservation {
         }
     }
 
-    /// Runs work that may go on only while the job is reserved, then cancels the reservation.
+    /// Runs work that may continue only while the job is reserved, then cancels the reservation.
     ///
-    /// If it is lost or cancelled, the work is told by its pass and has five seconds to come to an end;
-    /// then it is dropped. Only after that can others reserve the job.
+    /// If the reservation is lost or cancelled, the pass tells the work, which has five seconds to finish; then it is
+    /// dropped. Others can reserve the job only after that.
     ///
     /// # Errors
-    /// How the reservation was lost, if it was before the work had ended. What the work answered is dropped
-    /// then: it was not protected.
+    /// Returns how the reservation was lost, if that happened before the work ended. The result of the work is
+    /// dropped then, because it was not protected.
     pub async fn run<T, Fut>(self, work: impl FnOnce(Pass) -> Fut) -> Result<T, LeaseLost>
     where
         Fut: Future<Output = T>,
@@ -144,10 +143,10 @@ impl Reservation {
         })
     }
 
-    /// Cancels it: others can reserve the job, as soon as the work under it has ended.
+    /// Cancels the reservation. Others can reserve the job as soon as the work under it has ended.
     ///
     /// # Errors
-    /// [`Error::LeaseLost`] if it had been lost before, or a fault: then it lapses.
+    /// [`Error::LeaseLost`] if the reservation was lost before, or a fault; it expires then.
     pub async fn cancel(self) -> Result<(), Error> {
         self.slip.cancel().await
     }

@@ -17,7 +17,7 @@ const LAST: usize = 10;
 /// How long work has to come to an end once its reservation is lost.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// One who reserves jobs by name: whoever has a job is the only one of its app who does it.
+/// Reserves jobs by name: one holder per name and app at a time.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -38,7 +38,7 @@ pub struct Reservations {
 }
 
 impl Tenure {
-    /// A reserver with a name of its own. Two of them share nothing, even in one program.
+    /// Returns a new reserver. Two reservers share nothing, even in one program.
     #[must_use]
     pub fn reservations(&self) -> Reservations {
         let who = format!("Reserver-{}", self.draw_lease_id());
@@ -47,25 +47,25 @@ impl Tenure {
 }
 
 impl Reservations {
-    /// The same reserver under another name.
+    /// Names the reserver for people.
     #[must_use]
     pub fn named(mut self, who: &str) -> Self {
         who.clone_into(&mut self.who);
         self
     }
 
-    /// Its name.
+    /// Returns the name of the reserver.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.who
     }
 
-    /// Reserves a job for so long at a time, 1 s to 24 h, and renews that while the reservation lives. If
-    /// somebody has it, the refusal says who, since when and until when.
+    /// Reserves a job for a period, 1 s to 24 h, and renews the reservation while it lives. If the job is taken, the
+    /// refusal names the holder and the times.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a name or a period outside the limits, [`Error::NoApp`], or a fault: a store
-    /// that is away is never "busy".
+    /// [`Error::Invalid`] for an invalid name or period, [`Error::NoApp`], or a fault. An unavailable store is never
+    /// reported as "busy".
     pub async fn reserve(
         &self,
         job: &str,
@@ -86,17 +86,17 @@ impl Reservations {
         Ok(Ok(Reservation { slip, tenure: self.tenure.clone(), grace: GRACE }))
     }
 
-    /// Whether this reserver has a job: by the clock, not by memory.
+    /// Returns `true` if this reserver holds the job, by the clock.
     #[must_use]
     pub fn has(&self, job: &str) -> bool {
         self.slip(job).is_some_and(|slip| slip.is_held())
     }
 
-    /// Cancels this reserver's reservation of a job. Work under it is told, and others can reserve the job
-    /// when it has ended. Answers whether there was one.
+    /// Cancels this reserver's reservation of a job. Work under it is told, and others can reserve the job when it
+    /// has ended. Returns `true` if there was one.
     ///
     /// # Errors
-    /// A fault: then the reservation lapses.
+    /// A fault; the reservation expires then.
     pub async fn cancel(&self, job: &str) -> Result<bool, Error> {
         let Some(slip) = self.slip(job).filter(|slip| slip.is_held()) else { return Ok(false) };
         match slip.cancel().await {
@@ -107,26 +107,26 @@ impl Reservations {
         }
     }
 
-    /// Who has a job now, since when and until when; `None` if nobody does.
+    /// Returns the current holder of a job with the times; `None` if there is none.
     ///
     /// # Errors
-    /// A name outside the limits, [`Error::NoApp`], or a fault.
+    /// An invalid name, [`Error::NoApp`], or a fault.
     pub async fn holder(&self, job: &str) -> Result<Option<LeaseInfo>, Error> {
         let info = self.tenure.store().lease_info(&self.lease(job)?).await?;
         Ok(info.filter(|info| info.state.is_locked()))
     }
 
-    /// The last ten who reserved a job, the latest first: who, from when to when, and how it ended. They
-    /// were written down in the transactions in which the job was reserved and given back.
+    /// Returns the last ten reservations of a job, latest first: holder, times and how each ended. They are recorded
+    /// in the transactions that reserve and release the job.
     ///
     /// # Errors
-    /// A name outside the limits, [`Error::NoApp`], or a fault.
+    /// An invalid name, [`Error::NoApp`], or a fault.
     pub async fn reservers(&self, job: &str) -> Result<Vec<Holding>, Error> {
         self.tenure.leases().last(self.lease(job)?.as_str(), LAST).await
     }
 
     fn lease(&self, job: &str) -> Result<LeaseName, Error> {
-        let app = self.tenure.need_app(&format!("job {job:?}, to be reserved,"))?;
+        let app = self.tenure.need_app(&format!("reserving job {job:?}"))?;
         Ok(lease_of(app.as_str(), job)?)
     }
 

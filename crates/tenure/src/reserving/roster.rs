@@ -25,8 +25,8 @@ const OCCURRENCE_BYTES: usize = 256;
 /// An instance that stands by looks so often whether something is due, even if nothing calls.
 const POLL: Duration = Duration::from_secs(5);
 
-/// A list of named roles. Several instances have the same list; each takes one role that it can reserve,
-/// runs it, gives it back, and takes the next.
+/// A list of named roles. Several instances share the list; each takes one free role, runs it, releases it, and takes
+/// the next.
 pub struct Roster<App> {
     tenure: Tenure,
     name: String,
@@ -42,8 +42,7 @@ pub struct Roster<App> {
 }
 
 impl<App: Send + Sync + 'static> Roster<App> {
-    /// A roster of this name, whose roles share `app`. It needs an
-    /// [app id](crate::OpenOptions::app).
+    /// Creates a roster of this name, whose roles share `app`. It requires an [app id](crate::OpenOptions::app).
     #[must_use]
     pub fn new(tenure: &Tenure, name: &str, app: App) -> Self {
         Self {
@@ -61,8 +60,8 @@ impl<App: Send + Sync + 'static> Roster<App> {
         }
     }
 
-    /// A role: what is run, for which occurrence. It may run to an end, or until it is told to stop. If it
-    /// fails it is tried again by the policy, perhaps by another instance.
+    /// Adds a role: a function that gets the occurrence. It may run to an end, or until it is told to stop. If it
+    /// fails it is retried by the policy, perhaps on another instance.
     #[must_use]
     pub fn role<F, Fut>(mut self, name: &str, body: F) -> Self
     where
@@ -74,69 +73,68 @@ impl<App: Send + Sync + 'static> Roster<App> {
         self
     }
 
-    /// Reserves a role for so long at a time, 60 s by default: if an instance dies, another takes its role
-    /// after that.
+    /// Sets the reservation period of a role; default 60 s. If an instance dies, another takes its role after this
+    /// time.
     #[must_use]
     pub fn period(mut self, span: Duration) -> Self {
         self.period = span;
         self
     }
 
-    /// How many roles an instance takes at once, 1 by default.
+    /// Sets how many roles an instance takes at once; default 1.
     #[must_use]
     pub fn at_once(mut self, roles: usize) -> Self {
         self.at_once = roles;
         self
     }
 
-    /// How long a role has to come to an end when its instance stops, 30 s by default. It is given back
-    /// only after it has ended or was dropped.
+    /// Sets how long a role has to finish when its instance stops; default 30 s. The role is released only after it
+    /// has ended or was dropped.
     #[must_use]
     pub fn stop_within(mut self, span: Duration) -> Self {
         self.stop_within = span;
         self
     }
 
-    /// How a role is tried again that failed or whose instance died.
+    /// Sets the retry policy of a role that failed or whose instance died.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// Remembers for so long that an occurrence is over, 31 days by default: who ticks later than that
-    /// runs it again.
+    /// Sets how long a finished occurrence is remembered; default 31 days. A later tick runs it again.
     #[must_use]
     pub fn keep(mut self, span: Duration) -> Self {
         self.keep = span;
         self
     }
 
-    /// By which words people know this instance.
+    /// Names this instance for people.
     #[must_use]
     pub fn named(mut self, who: &str) -> Self {
         self.who = Some(who.to_owned());
         self
     }
 
-    /// As [`Worker::keeper_on_runtime`].
+    /// Like [`Worker::keeper_on_runtime`].
     #[must_use]
     pub fn keeper_on_runtime(mut self) -> Self {
         self.keeper_on_runtime = true;
         self
     }
 
-    /// Says that an occurrence has come, such as `2026-03-29T02:00:00Z`: each role runs once for it, on
-    /// whatever instance. To say it again, from any instance and at any time, changes nothing; the answers
-    /// tell. It does not wait for anything to run.
+    /// Starts an occurrence, such as `2026-03-29T02:00:00Z`: each role runs once for it, on any instance. Repeating
+    /// the call, from any instance and at any time, changes nothing; the result says so. It does not wait for the
+    /// roles.
     ///
-    /// A role that shall run for ever runs for an occurrence that never changes.
+    /// A role that should run forever runs for an occurrence that never changes.
     ///
     /// # Errors
-    /// [`Error::NoApp`], names beyond the limits, or a fault.
+    /// [`Error::NoApp`], an invalid name, or a fault.
     pub async fn tick(&self, occurrence: &str) -> Result<Vec<Accepted>, Error> {
         if occurrence.is_empty() || occurrence.len() > OCCURRENCE_BYTES {
-            let found = format!("text of {} bytes", occurrence.len());
+            let found = format!("{} bytes", occurrence.len());
             return Err(Invalid::new("occurrence", found, format!("1 to {OCCURRENCE_BYTES} bytes")).into());
         }
         let (app, queue) = (self.app_id()?, self.queue()?);
@@ -160,11 +158,11 @@ impl<App: Send + Sync + 'static> Roster<App> {
         self.tenure.enqueue_all(drafts).await
     }
 
-    /// Takes roles and runs them, one after the other, until told to stop. Then the role that runs is told,
-    /// has its time, and is given back.
+    /// Takes roles and runs them, one after the other, until told to stop. Then the current role is told, has its
+    /// time to finish, and is released.
     ///
     /// # Errors
-    /// Settings that cannot work, or a store beyond use.
+    /// Invalid settings, or a store that cannot be used.
     pub async fn run<T>(&self, shutdown: impl Future<Output = T>) -> Result<Stopped, Error> {
         let (app, queue) = (self.app_id()?, self.queue()?);
         self.check(app)?;
@@ -188,7 +186,7 @@ impl<App: Send + Sync + 'static> Roster<App> {
         worker.run(shutdown).await
     }
 
-    /// The name under which a role is [reserved](crate::Reservations).
+    /// Returns the name under which a role is [reserved](crate::Reservations).
     #[must_use]
     pub fn job(&self, role: &str) -> String {
         format!("{}/{role}", self.name)
@@ -198,16 +196,16 @@ impl<App: Send + Sync + 'static> Roster<App> {
     fn check(&self, app: &AppId) -> Result<(), Error> {
         let in_field = |field: &str, wrong: Invalid| Invalid { field: field.to_owned(), ..wrong };
         if self.name.is_empty() {
-            return Err(Invalid::new("roster", "empty text", "a name").into());
+            return Err(Invalid::new("roster", "empty", "a name").into());
         }
         fits("roster", &self.name, &self.queue()?)?;
         if self.roles.is_empty() {
-            return Err(Invalid::new("roles", "none", "at least one, said with Roster::role").into());
+            return Err(Invalid::new("roles", "none", "at least one, added with Roster::role").into());
         }
         let mut known = BTreeSet::new();
         for (role, _) in &self.roles {
             if role.is_empty() {
-                return Err(Invalid::new("role", "empty text", "a name").into());
+                return Err(Invalid::new("role", "empty", "a name").into());
             }
             fits("role", role, &self.kind(role))?;
             lease_of(app.as_str(), &self.job(role)).map_err(|wrong| in_field("role", wrong))?;
@@ -251,7 +249,7 @@ impl<App: Send + Sync + 'static> Roster<App> {
 fn fits(field: &str, given: &str, made: &str) -> Result<(), Invalid> {
     let room = limits::NAME_BYTES.saturating_sub(made.len().saturating_sub(given.len()));
     if given.len() > room {
-        let (found, allowed) = (format!("text of {} bytes", given.len()), format!("1 to {room} bytes"));
+        let (found, allowed) = (format!("{} bytes", given.len()), format!("1 to {room} bytes"));
         return Err(Invalid::new(field, found, allowed));
     }
     Name::new(field, given).map(drop)

@@ -95,7 +95,7 @@ impl Reader {
                 break;
             }
             if sign == '"' {
-                let allowed = "quotes around the whole value, with \\\" for a quote in it";
+                let allowed = "quotes around the whole value, with \\\" for a quote inside it";
                 return Err(BadSearch::new(self.at + 1, "a quote in the middle of a value", allowed));
             }
             text.push(sign);
@@ -120,6 +120,6 @@ impl Reader {
                 sign => text.push(sign),
             }
         }
-        Err(BadSearch::new(at, "a quote that is not closed", "a second quote behind the value"))
+        Err(BadSearch::new(at, "an unclosed quote", "a closing quote after the value"))
     }
 }

@@ -17,26 +17,26 @@ use values::condition;
 
 /// Before which colon something may stand, and what it means. `args` and `meta` go on with a dot and a name.
 pub const FIELDS: [(&str, &str); 15] = [
-    ("state", "the state: scheduled, queued, blocked, running, succeeded, failed or cancelled"),
-    ("queue", "the queue"),
-    ("kind", "the kind"),
+    ("state", "state: scheduled, queued, blocked, running, succeeded, failed or cancelled"),
+    ("queue", "queue"),
+    ("kind", "kind"),
     ("tag", "a tag"),
-    ("id", "the id, how it begins, or how it is shown: 01a20712-29aa…451a"),
-    ("schedule", "the timer that brought it"),
-    ("worker", "the id of its holder, how it begins, or how it is shown"),
-    ("args", "what its args hold at a path, such as args.user.id:42"),
-    ("meta", "a note, such as meta.tenant:\"Acme Inc\""),
-    ("error", "text that its last failure holds"),
-    ("attempt", "how many attempts, such as >2"),
-    ("priority", "its priority, such as <=0 or 1..5"),
-    ("created", "when it was accepted, such as >-2h, 2026-11-20 or 2026-11-20..2026-11-21"),
-    ("ended", "when it ended, as for created"),
-    ("took", "how long its last attempt took, such as >30s"),
+    ("id", "job ID, its beginning, or its short form 01a20712-29aa…451a"),
+    ("schedule", "schedule that created the job"),
+    ("worker", "ID of the worker or host, its beginning, or its short form"),
+    ("args", "value at a path in args, such as args.user.id:42"),
+    ("meta", "metadata entry, such as meta.tenant:\"Acme Inc\""),
+    ("error", "text in the last error"),
+    ("attempt", "number of attempts, such as >2"),
+    ("priority", "priority, such as <=0 or 1..5"),
+    ("created", "creation time, such as >-2h, 2026-11-20 or 2026-11-20..2026-11-21"),
+    ("ended", "end time, in the same forms as created"),
+    ("took", "duration of the last attempt, such as >30s"),
 ];
 
 /// Why a search is not understood, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("search, character {at}: {found}; allowed: {allowed}")]
+#[error("invalid search at character {at}: {found}; expected {allowed}")]
 pub struct BadSearch {
     /// The place of the first character that is not understood, counted from 1.
     pub at: usize,

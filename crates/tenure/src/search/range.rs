@@ -25,7 +25,7 @@ pub(super) fn numbers(value: &Text) -> Result<RangeInclusive<i64>, BadSearch> {
 
 /// A span such as `30s`, `>5m` or `1s..2s`.
 pub(super) fn spans(value: &Text) -> Result<RangeInclusive<Duration>, BadSearch> {
-    let allowed = "a span, such as >30s, <=500ms or 1m..2h";
+    let allowed = "a duration, such as >30s, <=500ms or 1m..2h";
     let read = |text: &str| span(text).map(|span| (span, span));
     let step = |span: Duration, by: i64| {
         if by > 0 { span.saturating_add(MICRO) } else { span.saturating_sub(MICRO) }

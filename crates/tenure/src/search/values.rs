@@ -54,7 +54,7 @@ fn of_field(word: &Word, field: &str, value: &Text, now: Timestamp) -> Result<Co
         "ended" => Condition::Ended(times(value, now)?),
         "took" => Condition::Took(spans(value)?),
         "args" | "meta" => {
-            let allowed = format!("{field}. with a name, such as {field}.user:7");
+            let allowed = format!("{field}. followed by a path, such as {field}.user:7");
             return Err(BadSearch::new(word.at, format_args!("{field}:"), allowed));
         }
         unknown => return Err(unknown_field(word, unknown)),
@@ -66,7 +66,7 @@ fn check_is_no_comparison(value: &Text) -> Result<(), BadSearch> {
     if value.is_quoted || !value.text.starts_with(['<', '>']) {
         return Ok(());
     }
-    let allowed = "a value that args hold; quotes around text that begins with < or >";
+    let allowed = "a value; quote text that begins with < or >";
     Err(BadSearch::new(value.at, format_args!("{:?}, a comparison", value.text), allowed))
 }
 
@@ -91,11 +91,11 @@ fn unknown_field(word: &Word, unknown: &str) -> BadSearch {
     let names = names.join(", ");
     let allowed = match near {
         Some(near) => {
-            format!("perhaps {near}:, or another of {names}; quotes around text that holds a colon")
+            format!("{near}:, or another of {names}; quote text that contains a colon")
         }
-        None => format!("one of {names}; quotes around text that holds a colon"),
+        None => format!("one of {names}; quote text that contains a colon"),
     };
-    BadSearch::new(word.at + usize::from(word.is_not), format_args!("the unknown field {shown:?}"), allowed)
+    BadSearch::new(word.at + usize::from(word.is_not), format_args!("unknown field {shown:?}"), allowed)
 }
 
 /// How many signs have to be changed, put in or left out to make one of the other.

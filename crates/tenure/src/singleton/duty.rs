@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{CutShort, LeaseLost, Pass, Stopping, Tenure};
 
-/// One stretch for which a singleton holds its lease and runs. Cloning it is cheap; as long as a clone
-/// lives, the lease is not given back.
+/// One period in which a singleton holds its lease and runs. Cloning it is cheap; the lease is not released while a
+/// clone lives.
 pub struct Duty<App> {
     inner: Arc<Inner<App>>,
 }
@@ -33,60 +33,59 @@ impl<App> Duty<App> {
         Self::new(Arc::clone(app), tenure.clone(), pass.clone(), reins)
     }
 
-    /// The application's state.
+    /// Returns the application state.
     #[must_use]
     pub fn app(&self) -> &App {
         &self.inner.app
     }
 
-    /// The handle on the store.
+    /// Returns the store handle.
     #[must_use]
     pub fn tenure(&self) -> &Tenure {
         &self.inner.tenure
     }
 
-    /// The lease, as work under it sees it.
+    /// Returns the lease as a pass for the work under it.
     #[must_use]
     pub fn pass(&self) -> &Pass {
         &self.inner.pass
     }
 
-    /// The number of this ownership, greater than that of every earlier one. A resource outside the store
-    /// is safe from late writers if it refuses smaller ones.
+    /// Returns the fencing token, which is greater than that of every earlier holder. A resource outside the store is
+    /// protected from late writers if it rejects smaller ones.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.inner.pass.fence()
     }
 
-    /// The check at the boundary: to be made right before each effect outside of this program.
+    /// Checks that the lease is held. Call it right before each effect outside this program.
     ///
     /// # Errors
-    /// Says how the lease was lost.
+    /// Returns how the lease was lost.
     pub fn guard(&self) -> Result<(), LeaseLost> {
         self.inner.pass.guard()
     }
 
-    /// Says that the start is over, for a singleton that has to be
-    /// [ready within](crate::Singleton::ready_within) a time.
+    /// Reports that the start is complete, for a singleton with a [start timeout](crate::Singleton::ready_within).
     pub fn ready(&self) {
         self.inner.reins.ready.cancel();
     }
 
-    /// Why it shall stop; `None` while it may go on.
+    /// Returns why the singleton must stop; `None` while it may continue.
     #[must_use]
     pub fn stopping(&self) -> Option<Stopping> {
         self.inner.reins.why.get().cloned()
     }
 
-    /// Resolves when it shall stop. It is dropped when its grace is over.
+    /// Resolves when the singleton must stop. It is dropped after its grace period.
     pub async fn stopped(&self) -> Stopping {
         self.inner.reins.stopped().await
     }
 
-    /// Waits so long by the injected clock, or until it shall stop.
+    /// Sleeps by the injected clock, or until the singleton must stop.
     ///
     /// # Errors
-    /// Why it shall stop.
+    /// Returns why the singleton must stop.
     pub async fn sleep(&self, span: Duration) -> Result<(), CutShort> {
         tokio::select! {
             biased;

@@ -88,11 +88,11 @@ pub(crate) async fn serve<App: Send + Sync + 'static>(
     let mut rests = Rests { lease: lease.to_string(), failures: 0, longest };
     loop {
         let Some(held) = stand_by(&post, &ground).await? else { return Ok(()) };
-        tracing::info!(%lease, fence = %held.fence(), "on duty");
+        tracing::info!(%lease, fence = %held.fence(), "active");
         let began = ground.tenure.clock().moment();
         let ended = on_duty(held, &post, &begin, &ground).await;
         let lasted = ground.tenure.clock().moment().since(began);
-        tracing::info!(%lease, "off duty");
+        tracing::info!(%lease, "inactive");
         if matches!(ended, Ended::Stopped) || ground.stop.is_cancelled() {
             return Ok(());
         }
@@ -166,7 +166,7 @@ async fn on_duty<App: Send + Sync + 'static>(
                 // Whatever it still answers: it was told to stop, and has.
                 _ = catching(&mut body) => {}
                 () = ground.tenure.pause_for(ground.grace) => {
-                    tracing::warn!(lease = %post.name, "it did not stop when told and was dropped");
+                    tracing::warn!(lease = %post.name, "a singleton did not stop in time and was aborted");
                 }
             }
             ended
@@ -182,7 +182,7 @@ pub(crate) async fn give_back<App>(held: Held, ground: &Ground<App>) {
     tokio::select! {
         biased;
         given = held.release() => if let Err(error) = given {
-            tracing::debug!(%lease, %error, "it could not be given back");
+            tracing::debug!(%lease, %error, "failed to release the lease of a singleton");
         },
         () = ground.tenure.pause_for(GIVE_BACK) => {}
     }
@@ -237,7 +237,7 @@ impl Rests {
             Ended::Failed(why) => format!("it failed: {why}"),
             Ended::Lost => "its lease was lost".to_owned(),
             Ended::NotReady => "it was not ready in time".to_owned(),
-            Ended::Stopped => "its host stops".to_owned(),
+            Ended::Stopped => "the host is shutting down".to_owned(),
         }
     }
 }

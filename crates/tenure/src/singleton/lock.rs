@@ -6,33 +6,33 @@ use tenure_core::{AppId, Invalid, LeaseName, limits};
 
 use crate::holding::SINGLETON;
 
-/// When a singleton's lease is held.
+/// The time for which a singleton holds its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Around each run of a function.
+    /// During each run of a function.
     Function,
-    /// As long as something listens.
+    /// As long as a listener runs.
     Listener,
 }
 
-/// What a singleton is the only one of.
+/// The scope of a singleton.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// A function, or one of its parts.
+    /// A function, or a part of it.
     Function {
-        /// The name of the function, such as the kind of its jobs.
+        /// Name of the function, such as the kind of its jobs.
         function: String,
-        /// The part; the whole function if it is empty.
+        /// The part; empty for the whole function.
         part: String,
     },
-    /// Whatever in the app is given the same name.
+    /// Everything in the app that uses the same name.
     Host {
         /// The name.
         name: String,
     },
 }
 
-/// Which lease a singleton holds.
+/// The lease of a singleton.
 ///
 /// ```
 /// use tenure::{AppId, Lock, Mode, Scope};
@@ -50,29 +50,29 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Names the lease.
+    /// Determines the lease of a singleton.
     ///
     /// # Errors
-    /// Refuses a function or a host scope without a name, a listener of a host scope, and what is too
-    /// long for the name of a lease.
+    /// Refuses a function or host scope without a name, a listener with a host scope, and a name that is too long for
+    /// a lease.
     pub fn new(app: AppId, scope: Scope, mode: Mode) -> Result<Self, Invalid> {
         let name = stored(&app, &scope, mode)?;
         if name.len() > limits::LEASE_NAME_BYTES {
-            let found = format_args!("a name and a scope that come to a lease name of {} bytes", name.len());
-            let allowed = format!("{} bytes, the app id included", limits::LEASE_NAME_BYTES);
+            let found = format_args!("a name and a scope that make a lease name of {} bytes", name.len());
+            let allowed = format!("at most {} bytes, including the app id", limits::LEASE_NAME_BYTES);
             return Err(Invalid::new("singleton", found, allowed));
         }
         Ok(Self { name: LeaseName::in_field("singleton", &name)?, alias: printed(&app, &scope, mode) })
     }
 
-    /// The name of the lease. Different locks have different ones.
+    /// Returns the lease name. Different locks have different names.
     #[must_use]
     pub fn name(&self) -> &LeaseName {
         &self.name
     }
 
-    /// The form in which the lock was printed of old. It stands with the lease for people; different locks
-    /// may have the same.
+    /// Returns the lock name in the format of WebJobs, which is stored with the lease for people. Different locks may
+    /// have the same.
     #[must_use]
     pub fn alias(&self) -> &str {
         &self.alias
@@ -86,7 +86,7 @@ fn stored(app: &AppId, scope: &Scope, mode: Mode) -> Result<String, Invalid> {
         (Scope::Function { function, .. }, _) if function.is_empty() => Err(nameless("a function")),
         (Scope::Host { name }, _) if name.is_empty() => Err(nameless("a host scope")),
         (Scope::Host { .. }, Mode::Listener) => {
-            Err(Invalid::new("singleton", "a listener of a host scope", "a listener of a function"))
+            Err(Invalid::new("singleton", "a listener with a host scope", "a listener with a function scope"))
         }
         (Scope::Host { name }, Mode::Function) => Ok(format!("{SINGLETON}{app}/host/{}", escaped(name))),
         (Scope::Function { function, part }, mode) => {

@@ -6,12 +6,12 @@ use super::{Duty, Listener, Singleton};
 use crate::{Failed, Worker};
 
 impl<App: Send + Sync + 'static> Worker<App> {
-    /// Runs this only while the worker's host holds a lease of that name: on one host of the app at a
-    /// time. The others stand by. If the lease is lost, the body is told, and dropped after the
-    /// [grace](Worker::stop_grace); the worker goes on and stands by again. A body that ends or fails gives
-    /// the lease to whoever stands by.
+    /// Runs a singleton: the body runs on one host of the app at a time, under a lease of this name, and the other
+    /// hosts stand by. If the lease is lost, the body is told, and dropped after the [grace
+    /// period](Worker::stop_grace); the worker continues and stands by again. When the body ends or fails, a host
+    /// that stands by takes over.
     ///
-    /// It needs an [app id](crate::OpenOptions::app). A worker of singletons needs no queue.
+    /// It requires an [app id](crate::OpenOptions::app). A worker with singletons needs no queue.
     pub fn singleton<F, Fut>(self, name: &str, body: F) -> Self
     where
         F: Fn(Duty<App>) -> Fut + Send + Sync + 'static,
@@ -20,7 +20,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self.singleton_with(name, Singleton::function(), body)
     }
 
-    /// The same, in more words.
+    /// Runs a singleton with options.
     pub fn singleton_with<F, Fut>(self, name: &str, singleton: Singleton, body: F) -> Self
     where
         F: Fn(Duty<App>) -> Fut + Send + Sync + 'static,

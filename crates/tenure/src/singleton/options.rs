@@ -10,21 +10,21 @@ const COMPATIBLE: RangeInclusive<Duration> = Duration::from_secs(15)..=Duration:
 const SHORTEST_POLL: Duration = Duration::from_millis(500);
 const SHORTEST_RECOVERY: Duration = Duration::from_secs(15);
 
-/// The options of all singletons of a worker, under the names and in the ranges of old.
+/// Options of all singletons of a worker, with the names and ranges of WebJobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SingletonOptions {
-    /// For how long a function's lease is taken at a time: 15 to 60 s.
+    /// Lease duration of a function: 15 to 60 s.
     pub lock_period: Duration,
-    /// For how long a listener's lease is taken at a time: 15 to 60 s.
+    /// Lease duration of a listener: 15 to 60 s.
     pub listener_lock_period: Duration,
-    /// How long a function waits for its lease before its attempt fails, in real time, calls included; as
-    /// long as it takes if `None`. More than nothing.
+    /// Maximum wait of a function for its lease before its attempt fails, in real time, more than 0; `None` means no
+    /// limit.
     pub lock_acquisition_timeout: Option<Duration>,
-    /// How long a function that waits as long as it takes keeps its slot meanwhile, and how long its job
-    /// rests before it tries again: 500 ms or more.
+    /// How long a function that waits without limit keeps its slot, and how long its job pauses before the next try:
+    /// 500 ms or more.
     pub lock_acquisition_polling_interval: Duration,
-    /// How long a listener whose body failed, or whose lease was lost, rests at most before it stands by
-    /// again: 15 s or more. If `None` it does not come back, and its worker stops with an error.
+    /// Longest pause of a listener that failed or lost its lease before it stands by again: 15 s or more. With `None`
+    /// it does not restart, and its worker stops with an error.
     pub listener_lock_recovery_polling_interval: Option<Duration>,
 }
 
@@ -41,7 +41,7 @@ impl Default for SingletonOptions {
 }
 
 impl SingletonOptions {
-    /// Accepts options within their ranges.
+    /// Checks that all options are within their ranges.
     ///
     /// # Errors
     /// Names the first option outside its range.
@@ -59,7 +59,7 @@ impl SingletonOptions {
     }
 }
 
-/// What makes a kind of jobs, or something that listens, the only one of its scope.
+/// Restricts a kind of jobs, or a listener, to one run at a time within a scope.
 ///
 /// ```
 /// use std::time::Duration;
@@ -80,39 +80,39 @@ pub struct Singleton {
 }
 
 impl Singleton {
-    /// The only run of its function: of its kind, or of the name of what listens.
+    /// Allows one run per function: per kind, or per listener name.
     pub fn function() -> Self {
         Self { of_host: false, scope: String::new(), lease: None, acquire_within: None, ready_within: None }
     }
 
-    /// The only one of all in the app that name this scope, whatever their kinds. Not for what listens.
+    /// Allows one run among everything in the app that names this scope, whatever its kind. Not for listeners.
     pub fn host(scope: &str) -> Self {
         Self { of_host: true, scope: scope.to_owned(), ..Self::function() }
     }
 
-    /// The only one of this part of it: a template such as `customer-{customer}`. `{param}` is filled in
-    /// from the args of the job, `%setting%` when the worker starts; `{{` and `}}` are braces. What listens
-    /// has no args: its braces are ordinary characters.
+    /// Restricts the singleton to a part: a template such as `customer-{customer}`. `{param}` is filled in from the
+    /// args of the job, `%setting%` when the worker starts; `{{` and `}}` are braces. A listener has no args, so its
+    /// braces are ordinary characters.
     pub fn scope(mut self, template: &str) -> Self {
         template.clone_into(&mut self.scope);
         self
     }
 
-    /// Takes the lease for so long at a time, from 1 second to a day, whatever the options say.
+    /// Sets the lease duration, 1 second to 1 day; overrides the options of the worker.
     pub fn lease(mut self, ttl: Duration) -> Self {
         self.lease = Some(ttl);
         self
     }
 
-    /// Waits so long for the lease, in real time, before it fails. More than nothing. What listens waits for
-    /// as long as it takes, unless it is [not to come back](SingletonOptions) by itself.
+    /// Limits the wait for the lease, in real time, before the attempt fails; more than 0. A listener waits without
+    /// limit unless it [must not restart](SingletonOptions).
     pub fn acquire_within(mut self, span: Duration) -> Self {
         self.acquire_within = Some(span);
         self
     }
 
-    /// What listens has to say `Duty::ready` so long after it has the lease, or it
-    /// is stopped and the lease goes to another: a start that hangs does not hold up everybody.
+    /// Sets the start timeout: a listener must call `Duty::ready` within this time after it has acquired the lease.
+    /// Otherwise it is stopped and the lease goes to another host.
     pub fn ready_within(mut self, span: Duration) -> Self {
         self.ready_within = Some(span);
         self
@@ -137,7 +137,7 @@ fn period(field: &str, span: Duration) -> Result<(), Invalid> {
     if COMPATIBLE.contains(&span) {
         return Ok(());
     }
-    let allowed = "15 to 60 seconds; Singleton::lease takes from 1 second to a day";
+    let allowed = "15 to 60 seconds; Singleton::lease accepts 1 second to 1 day";
     Err(Invalid::new(field, format_args!("{} seconds", span.as_secs_f64()), allowed))
 }
 
@@ -145,7 +145,7 @@ fn acquisition_timeout(field: &str, span: Duration) -> Result<(), Invalid> {
     if !span.is_zero() && span <= limits::LONGEST {
         return Ok(());
     }
-    let allowed = format!("more than 0, up to {} seconds", limits::LONGEST.as_secs());
+    let allowed = format!("more than 0 and at most {} seconds", limits::LONGEST.as_secs());
     Err(Invalid::new(field, format_args!("{} seconds", span.as_secs_f64()), allowed))
 }
 

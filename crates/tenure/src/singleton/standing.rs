@@ -7,14 +7,14 @@ use super::{Lock, Mode, Scope};
 use crate::holding::SINGLETON;
 use crate::{Error, Tenure};
 
-/// The singletons of an app: who holds them, since when, until when, and how many stand by.
+/// The singletons of an app, with holders, times and number of hosts that stand by.
 #[derive(Debug)]
 pub struct Singletons<'a> {
     tenure: &'a Tenure,
 }
 
 impl Tenure {
-    /// The singletons of this app.
+    /// Returns the singletons of this app.
     #[must_use]
     pub fn singletons(&self) -> Singletons<'_> {
         Singletons { tenure: self }
@@ -22,27 +22,26 @@ impl Tenure {
 }
 
 impl Singletons<'_> {
-    /// A page of those that were ever held, by the name of their lease.
+    /// Lists singletons that were ever held, by lease name.
     ///
     /// # Errors
     /// [`Error::NoApp`], or a fault.
     pub async fn list(&self, behind: Option<LeaseName>, at_most: usize) -> Result<LeasePage, Error> {
-        let prefix = format!("{SINGLETON}{}/", self.tenure.need_app("looking at singletons")?);
+        let prefix = format!("{SINGLETON}{}/", self.tenure.need_app("listing singletons")?);
         self.tenure.leases().list(LeasesAsk { prefix, behind, at_most }).await
     }
 
-    /// Who holds the lease of what [listens](crate::Worker::singleton) under this name; `None` if nobody
-    /// does, even if somebody did.
+    /// Returns the holder of a [listener](crate::Worker::singleton); `None` if it is not held now.
     ///
     /// # Errors
-    /// [`Error::NoApp`], a name that is none, or a fault.
+    /// [`Error::NoApp`], an invalid name, or a fault.
     pub async fn listener(&self, name: &str) -> Result<Option<LeaseInfo>, Error> {
-        let app = self.tenure.need_app("looking at singletons")?;
+        let app = self.tenure.need_app("listing singletons")?;
         let scope = Scope::Function { function: name.to_owned(), part: String::new() };
         self.holder(&Lock::new(app.clone(), scope, Mode::Listener)?).await
     }
 
-    /// Who holds this lock; `None` if nobody does, even if somebody did.
+    /// Returns the holder of a lock; `None` if it is not held now.
     ///
     /// # Errors
     /// A fault of the store.

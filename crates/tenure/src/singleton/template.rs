@@ -37,17 +37,17 @@ impl Template {
 }
 
 fn refuse(found: impl std::fmt::Display) -> Invalid {
-    Invalid::new("singleton.scope", found, "text with {param} and %setting%, {{ and }} for braces")
+    Invalid::new("singleton.scope", found, "text with {param} and %setting%; write {{ and }} for braces")
 }
 
 fn with_settings(text: &str, setting: impl Fn(&str) -> Option<String>) -> Result<String, Invalid> {
     let (mut whole, mut rest) = (String::new(), text);
     while let Some((before, behind)) = rest.split_once('%') {
         let Some((name, behind)) = behind.split_once('%') else {
-            return Err(refuse(format_args!("a % at {} that nothing closes", text.len() - behind.len() - 1)));
+            return Err(refuse(format_args!("an unclosed % at {}", text.len() - behind.len() - 1)));
         };
         let Some(value) = setting(name) else {
-            return Err(refuse(format_args!("a setting %{name}% that has no value")));
+            return Err(refuse(format_args!("the setting %{name}%, which has no value")));
         };
         whole = whole + before + &value;
         rest = behind;
@@ -61,16 +61,16 @@ fn pieces(text: &str) -> Result<Vec<Piece>, Invalid> {
     while let Some((at, c)) = chars.next() {
         match c {
             '{' | '}' if chars.next_if(|(_, next)| *next == c).is_some() => plain.push(c),
-            '}' => return Err(refuse(format_args!("a }} at {at} that nothing opens"))),
+            '}' => return Err(refuse(format_args!("an unmatched }} at {at}"))),
             '{' => {
                 let name: String =
                     std::iter::from_fn(|| chars.next_if(|(_, c)| !"{}".contains(*c)).map(|(_, c)| c))
                         .collect();
                 if chars.next_if(|(_, c)| *c == '}').is_none() {
-                    return Err(refuse(format_args!("a {{ at {at} that nothing closes")));
+                    return Err(refuse(format_args!("an unclosed {{ at {at}")));
                 }
                 if name.trim().is_empty() {
-                    return Err(refuse(format_args!("a parameter without a name at {at}")));
+                    return Err(refuse(format_args!("an empty parameter name at {at}")));
                 }
                 pieces.push(Piece::Text(std::mem::take(&mut plain)));
                 pieces.push(Piece::Param(name.trim().to_owned()));
@@ -110,7 +110,7 @@ fn member<'a>(of: &'a Value, name: &str) -> Result<Option<&'a Value>, Invalid> {
     let mut alike = members.iter().filter(|(key, _)| key.to_lowercase() == name);
     match (alike.next(), alike.next()) {
         (Some((first, _)), Some((second, _))) => {
-            Err(refuse(format_args!("parameter '{name}', which may be '{first}' or '{second}'")))
+            Err(refuse(format_args!("parameter '{name}', which matches both '{first}' and '{second}'")))
         }
         (found, _) => Ok(found.map(|(_, value)| value)),
     }

@@ -32,47 +32,47 @@ const KINDS: usize = 50;
 /// As which kind.
 const OTHER: &str = "(other)";
 
-/// What happened in a span of time.
+/// Statistics of a time span.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Went {
-    /// Jobs that were enqueued.
+    /// Jobs enqueued.
     #[serde(skip_serializing_if = "is_none")]
     pub enqueued: u64,
-    /// Jobs that have succeeded.
+    /// Jobs succeeded.
     #[serde(skip_serializing_if = "is_none")]
     pub succeeded: u64,
-    /// Jobs that have failed for good.
+    /// Jobs failed for good.
     #[serde(skip_serializing_if = "is_none")]
     pub failed: u64,
-    /// Jobs that were cancelled while they ran.
+    /// Jobs cancelled while running.
     #[serde(skip_serializing_if = "is_none")]
     pub cancelled: u64,
-    /// Attempts that failed, and are made again.
+    /// Attempts that failed and will be retried.
     #[serde(skip_serializing_if = "is_none")]
     pub retried: u64,
-    /// Attempts that were given back or put off.
+    /// Attempts released or snoozed.
     #[serde(skip_serializing_if = "is_none")]
     pub released: u64,
-    /// How long jobs that ended an attempt had been due before it began.
+    /// Wait between due time and start, of attempts that ended.
     #[serde(skip_serializing_if = "SpanCounts::is_empty")]
     pub waited: SpanCounts,
-    /// How long those attempts took.
+    /// Run time of those attempts.
     #[serde(skip_serializing_if = "SpanCounts::is_empty")]
     pub ran: SpanCounts,
 }
 
-/// What happened in one step of a series.
+/// Statistics of one step of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// When it began.
+    /// Start of the step.
     pub at: Timestamp,
-    /// What happened.
+    /// The statistics.
     pub went: Went,
 }
 
 impl Went {
-    /// Adds what happened elsewhere or later.
+    /// Adds other statistics.
     pub fn join(&mut self, more: &Self) {
         self.enqueued += more.enqueued;
         self.succeeded += more.succeeded;

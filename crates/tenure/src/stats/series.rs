@@ -18,7 +18,7 @@ const MOST_ENTRIES: usize = 100_000;
 /// What happened is written so long after it at the latest, unless the store was away.
 const LATE: Duration = Duration::from_secs(180);
 
-/// How things went.
+/// Statistics of a store.
 #[derive(Debug)]
 pub struct Stats<'a> {
     tenure: &'a Tenure,
@@ -29,11 +29,11 @@ impl<'a> Stats<'a> {
         Self { tenure }
     }
 
-    /// How things went in the time before now, in steps of whole minutes: in one queue, or in all; of one kind, or of all. The
-    /// last step goes to the last full minute. What programs have counted that do not write to this store is not in it.
+    /// Returns statistics up to now in steps of whole minutes, for one queue or all, and one kind or all. The last
+    /// step ends with the last full minute. Programs that do not write to this store are not included.
     ///
     /// # Errors
-    /// More steps than there may be, or a fault.
+    /// Too many steps, or a fault.
     pub async fn series(
         &self,
         queue: Option<&QueueName>,
@@ -44,7 +44,7 @@ impl<'a> Stats<'a> {
         let minutes = |span: Duration| span.as_secs().div_ceil(MINUTE.as_secs()).max(1);
         let (every, steps) = (minutes(step), minutes(window).div_ceil(minutes(step)));
         if steps > MOST_STEPS {
-            let allowed = format!("at most {MOST_STEPS}: a longer step or a shorter window");
+            let allowed = format!("at most {MOST_STEPS}; use a longer step or a shorter window");
             return Err(Invalid::new("step", format_args!("{steps} steps"), allowed).into());
         }
         // Steps begin at whole multiples, so that the next time that somebody looks they begin there as well.
@@ -63,7 +63,7 @@ impl<'a> Stats<'a> {
         Ok(series.into_iter().map(|(step, went)| Step { at: began(step * every), went }).collect())
     }
 
-    /// How each kind of each queue went since an instant.
+    /// Returns statistics by queue and kind since a given time.
     ///
     /// # Errors
     /// A fault.

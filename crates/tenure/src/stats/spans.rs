@@ -12,7 +12,7 @@ const FIRST: f64 = 0.000_1;
 /// The last one, which has no end: from about four months on.
 const LAST: u8 = 111;
 
-/// How many spans were how long, each told within a quarter.
+/// A histogram of durations, each exact to within a quarter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SpanCounts {
@@ -20,19 +20,19 @@ pub struct SpanCounts {
 }
 
 impl SpanCounts {
-    /// Whether there is none.
+    /// Returns `true` if it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// So many of them were at most so long, from 0 to 1; `None` if there is none.
+    /// Returns the percentile for a share from 0 to 1; `None` if it is empty.
     #[must_use]
     pub fn within(&self, share: f64) -> Option<Duration> {
         let wanted = (self.count() as f64 * share.clamp(0.0, 1.0)).ceil().max(1.0);

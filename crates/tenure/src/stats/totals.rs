@@ -13,40 +13,40 @@ use super::heap::Ended;
 /// Queues and kinds, and timers, that are told apart at most; what comes beyond that is counted together.
 const MOST: usize = 1_000;
 
-/// What went through this program since it started. What comes beyond a thousand kinds of queues, or timers, is counted
-/// together.
+/// Counters of this process since it started. Beyond 1,000 combinations of queue and kind, or 1,000 timers, the rest
+/// is counted together.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Totals {
-    /// The jobs of each kind in each queue.
+    /// Counters by queue and kind.
     pub jobs: BTreeMap<QueueName, BTreeMap<Kind, JobTotals>>,
-    /// Those of all others.
+    /// Counters of all other combinations.
     pub other_jobs: JobTotals,
-    /// What became of the slots that this program decided, by timer and in a word.
+    /// Runs decided by this process, by timer and outcome.
     pub slots: BTreeMap<Name, BTreeMap<&'static str, u64>>,
     /// Those of all other timers.
     pub other_slots: BTreeMap<&'static str, u64>,
-    /// How much later than their slots jobs of schedules were enqueued by this program, in seconds.
+    /// Delay between a scheduled run and its enqueue by this process, in seconds.
     pub lateness: Histogram,
-    /// Leases of holders elsewhere that they were told they had lost, when they renewed them through this program.
+    /// Leases of remote holders that were reported as lost when they were renewed through this process.
     pub leases_lost: u64,
     /// How many are told apart.
     kinds: usize,
 }
 
-/// What went through this program of one kind in one queue.
+/// Counters of one kind in one queue.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JobTotals {
-    /// Jobs that it accepted.
+    /// Jobs enqueued through this process.
     pub enqueued: u64,
-    /// How long jobs that were granted through it had been due, in seconds.
+    /// Wait between due time and grant through this process, in seconds.
     pub waited: Histogram,
-    /// How long attempts took that ended through it, in seconds, by how they ended: `succeeded`, `retried`, `failed`,
-    /// `cancelled`, `released`, `timed_out` or `lease_lost`.
+    /// Run time of attempts that ended through this process, in seconds, by outcome: `succeeded`, `retried`,
+    /// `failed`, `cancelled`, `released`, `timed_out` or `lease_lost`.
     pub ran: BTreeMap<&'static str, Histogram>,
 }
 
 impl JobTotals {
-    /// Counts all that others have counted.
+    /// Adds other counters.
     pub fn add_all(&mut self, other: &Self) {
         self.enqueued += other.enqueued;
         self.waited.add_all(&other.waited);

@@ -10,7 +10,7 @@ use tenure_store::{Order, SlotsAsk, TimerAct, TimerOutcome};
 use super::client::Timers;
 use crate::Error;
 
-/// Jobs for the slots of a time that has passed, brought step by step.
+/// Jobs for past runs of a timer, enqueued step by step.
 ///
 /// ```
 /// # use serde::{Deserialize, Serialize};
@@ -42,11 +42,11 @@ pub struct Backfill<'a> {
 /// One step of a backfill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackfillStep {
-    /// Jobs of this step that were not there before.
+    /// New jobs of this step.
     pub jobs: usize,
-    /// Jobs of all steps so far.
+    /// New jobs of all steps so far.
     pub so_far: usize,
-    /// From where the next step goes on; `None` if this was the last.
+    /// Start of the next step; `None` if this was the last.
     pub next: Option<Timestamp>,
 }
 
@@ -57,8 +57,10 @@ impl<'a> Backfill<'a> {
         (from, to): (Timestamp, Timestamp),
     ) -> Result<Self, Error> {
         if timer.agreed.schedule.follows_runs() {
-            let found = format_args!("timer {}, which waits after each run", timer.name());
-            return Err(Invalid::new("timer", found, "one whose slots do not depend on its runs").into());
+            let found = format_args!("timer {}, which is counted from the end of its last run", timer.name());
+            return Err(
+                Invalid::new("timer", found, "a timer whose runs do not depend on earlier ones").into()
+            );
         }
         if to < from {
             return Err(Invalid::new("to", to, format_args!("{from} or later")).into());
@@ -66,15 +68,15 @@ impl<'a> Backfill<'a> {
         Ok(Self { timers, timer, from: Some(from), to, again: false, so_far: 0 })
     }
 
-    /// Also for slots that have had a job by schedule. Unless this is said they are left out, as long as their records
-    /// are kept.
+    /// Includes runs that already had a job by schedule. By default they are left out, as long as the run history is
+    /// kept.
     pub fn again(mut self) -> Self {
         self.again = true;
         self
     }
 
-    /// Which slots the next steps would bring jobs for, as the schedule is now, out of the next 10,000 at most. Nothing
-    /// is enqueued. What an earlier backfill has brought is among them.
+    /// Returns the runs that the next steps would enqueue, by the current schedule, from the next 10,000 at most.
+    /// Nothing is enqueued. Runs of an earlier backfill are included.
     ///
     /// # Errors
     /// A fault of the store.
@@ -114,8 +116,9 @@ impl<'a> Backfill<'a> {
         }
     }
 
-    /// Enqueues the jobs of up to a thousand slots, or of none if all is done. It may bring none and still go on. A job that was brought before by a
-    /// backfill is not brought again. To begin again after a fault is harmless.
+    /// Enqueues the jobs of up to 1,000 runs, or of none if all is done. A step can enqueue none although more
+    /// follow. A run that a backfill has already enqueued is not enqueued again, so it is safe to start over after a
+    /// fault.
     ///
     /// # Errors
     /// [`Error::NoTimer`], or a fault.
@@ -137,10 +140,10 @@ impl<'a> Backfill<'a> {
         }
     }
 
-    /// Takes all steps; answers how many jobs they have brought.
+    /// Runs all steps and returns the number of new jobs.
     ///
     /// # Errors
-    /// As [`Backfill::step`]; what was enqueued until then stays.
+    /// Like [`Backfill::step`]; jobs enqueued before the error stay.
     pub async fn run(mut self) -> Result<usize, Error> {
         while self.step().await?.is_some() {}
         Ok(self.so_far)

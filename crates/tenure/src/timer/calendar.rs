@@ -25,64 +25,62 @@ const PAGES: usize = 10;
 const CHANGES: usize = 100;
 const TICK: Duration = Duration::from_micros(1);
 
-/// Which part of the calendar is wanted.
+/// A request for a part of the calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalendarAsk {
-    /// From this instant on.
+    /// Start of the range, inclusive.
     pub from: Timestamp,
-    /// Until before this one.
+    /// End of the range, exclusive.
     pub to: Timestamp,
-    /// Of timers whose names begin so; of all if it is empty.
+    /// Only timers with this name prefix; empty means all.
     pub prefix: String,
-    /// Behind this timer, as the last page said.
+    /// Continue after this timer, as returned by the previous page.
     pub behind_timer: Option<Name>,
-    /// Behind this record, as the last page said.
+    /// Continue after this record, as returned by the previous page.
     pub behind_record: Option<SlotCursor>,
-    /// How many timers and how many records at most: up to 100 and up to 1,000.
+    /// Maximum number of timers and of records: up to 100 and up to 1,000.
     pub at_most: (usize, usize),
 }
 
-/// A page of the calendar. Timers and records go on by themselves: either may end before the other.
+/// A page of the calendar. Timers and records are paged independently; either may end first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calendar {
-    /// What the store's clock showed: what is before is past, what is after will come.
+    /// Current time of the store's clock; it divides past runs from coming ones.
     pub now: Timestamp,
-    /// What will come of each timer, by name.
+    /// Coming runs by timer.
     pub coming: Vec<Coming>,
-    /// What became of slots, the oldest first. A record of many slots stands where its last one is, and may begin before
-    /// the range.
+    /// Run history, oldest first. A record of many runs is placed by its last run, and may begin before the range.
     pub past: Vec<Past>,
-    /// Of the timers of this page: records of many slots that reach beyond the range, such as a pause that began in it or
-    /// before it and ended after it.
+    /// Records of many runs that extend beyond the range, such as a long pause; only of the timers on this page.
     pub beyond: Vec<Past>,
-    /// The changes of the clocks in the range, in the zones of the timers of this page.
+    /// Clock changes (DST) within the range, in the time zones of the timers on this page.
     pub changes: Vec<ZoneChange>,
-    /// Behind which timer it goes on; `None` at the end.
+    /// Timer to continue after; `None` at the end.
     pub next_timer: Option<Name>,
-    /// Behind which record it goes on; `None` at the end.
+    /// Record to continue after; `None` at the end.
     pub next_record: Option<SlotCursor>,
 }
 
-/// What became of a slot, or of some that follow one another.
+/// Outcome of one run or of consecutive runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Past {
     /// The record.
     pub record: SlotRecord,
-    /// What a change of the clocks did to its last slot, by the schedule that the timer has now.
+    /// Effect of a clock change on the last run, by the current schedule.
     pub change: Option<ClockChange>,
 }
 
-/// The clocks of a zone change.
+/// A clock change of a time zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZoneChange {
-    /// The name of the zone.
+    /// Name of the time zone.
     pub zone: String,
-    /// When, and by how much.
+    /// Time and size of the change.
     pub change: Change,
 }
 
 impl CalendarAsk {
-    /// The first page between two instants.
+    /// Requests the first page between two times.
     #[must_use]
     pub fn between(from: Timestamp, to: Timestamp) -> Self {
         let (prefix, at_most) = (String::new(), (TIMERS, tenure_core::limits::PAGE_SLOTS));

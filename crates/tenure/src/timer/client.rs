@@ -20,7 +20,7 @@ use crate::{Error, Job, Tenure};
 /// Times that a request whose outcome is unknown is repeated before its caller is told. Repeating is harmless.
 const REPEATS: u32 = 3;
 
-/// The timers of a store.
+/// The timers of a store. A timer is a named schedule with a job.
 #[derive(Debug, Clone, Copy)]
 pub struct Timers<'a> {
     tenure: &'a Tenure,
@@ -31,21 +31,19 @@ impl<'a> Timers<'a> {
         Self { tenure }
     }
 
-    /// Sets a timer: a new one, or in place of the one of that name. Its slots that have passed are decided first, so
-    /// that none is lost and none doubled. One that a later version of the program has declared stays as it is, and the
-    /// answer says so.
+    /// Creates or replaces a timer. Past runs are decided first, by the old schedule, so that none is lost or
+    /// doubled. A timer declared by a later version of the program is kept, and the result says so.
     ///
     /// # Errors
-    /// A declaration that breaks a limit, by its field; a new schedule of which no slot is left, which would never
-    /// fire; or a fault.
+    /// An invalid value, with its field; a new schedule without any run left; or a fault.
     pub async fn set(&self, timer: TimerDraft) -> Result<TimerSet, Error> {
         self.set_finished(timer.finish(self.tenure)?).await
     }
 
-    /// The same if what is there is as somebody has seen it, compared and changed in one step; `None` if it is not.
+    /// Sets a timer if it has not changed since it was read, in one step; `None` if it has changed.
     ///
     /// # Errors
-    /// As [`Timers::set`]. A fault after which nobody knows whether it is done is not repeated: look again.
+    /// Like [`Timers::set`]. A fault with unknown outcome is not repeated; read the timer again.
     ///
     /// ```
     /// # use serde::{Deserialize, Serialize};
@@ -82,10 +80,10 @@ impl<'a> Timers<'a> {
         }
     }
 
-    /// Does what somebody wants of a timer if it is as he has seen it; `None` if it is not.
+    /// Applies an action to a timer if it has not changed since it was read; `None` if it has changed.
     ///
     /// # Errors
-    /// A bad name, or a fault.
+    /// An invalid name, or a fault.
     pub async fn act_as_seen(
         &self,
         name: &str,
@@ -115,7 +113,7 @@ impl<'a> Timers<'a> {
                     return set
                         .first()
                         .copied()
-                        .ok_or_else(|| Fault::Broken("a timer without an answer".into()));
+                        .ok_or_else(|| Fault::Broken("the store returned no result for a timer".into()));
                 }
                 Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
                 Err(fault) => return Err(fault),
@@ -123,16 +121,16 @@ impl<'a> Timers<'a> {
         }
     }
 
-    /// One timer, with its next slot, the last one that was decided, and when it last enqueued a job.
+    /// Returns a timer with its next run, the last decided run, and the time of its last job.
     ///
     /// # Errors
-    /// A bad name, [`Error::NoTimer`], or a fault.
+    /// An invalid name, [`Error::NoTimer`], or a fault.
     pub async fn get(&self, name: &str) -> Result<Timer, Error> {
         let name = name_of(name)?;
         self.tenure.store().timer(&name).await?.ok_or(Error::NoTimer(name))
     }
 
-    /// A page of timers, by name.
+    /// Lists timers by name, page by page.
     ///
     /// # Errors
     /// A fault of the store.
@@ -140,31 +138,31 @@ impl<'a> Timers<'a> {
         Ok(self.tenure.store().timers(ask).await?)
     }
 
-    /// It does not fire until further notice. What waits or runs already goes on.
+    /// Pauses a timer. Waiting and running jobs continue.
     ///
     /// # Errors
-    /// A bad name, or a fault.
+    /// An invalid name, or a fault.
     pub async fn pause(&self, name: &str, reason: &str) -> Result<TimerOutcome, Error> {
         self.change(name, TimerAct::Pause { reason: reason.to_owned() }).await
     }
 
-    /// It goes on with its next slot; those of the meantime are skipped and on record as such.
+    /// Resumes a timer with its next run. Runs missed while it was paused are recorded as skipped.
     ///
     /// # Errors
-    /// A bad name, or a fault.
+    /// An invalid name, or a fault.
     pub async fn resume(&self, name: &str) -> Result<TimerOutcome, Error> {
         self.change(name, TimerAct::Resume).await
     }
 
-    /// It ends. Its jobs and the records of its slots stay. A program that declares it sets it again when it starts.
+    /// Removes a timer. Its jobs and run history stay. A program that declares it creates it again when it starts.
     ///
     /// # Errors
-    /// A bad name, or a fault.
+    /// An invalid name, or a fault.
     pub async fn remove(&self, name: &str) -> Result<TimerOutcome, Error> {
         self.change(name, TimerAct::Remove).await
     }
 
-    /// Enqueues a job of it now, beside its schedule, and even while it is paused. Say more about it, then await it.
+    /// Enqueues a job of the timer now, even while it is paused. Set options, then `.await` it.
     ///
     /// ```
     /// # use serde::{Deserialize, Serialize};
@@ -186,19 +184,19 @@ impl<'a> Timers<'a> {
         Trigger::new(*self, name)
     }
 
-    /// Prepares jobs for the slots from one instant until another, both included, as far as they have passed. Nothing
-    /// is enqueued yet: see what would be ([`Backfill::slots`]), then go on step by step.
+    /// Prepares jobs for past runs in a range, both ends included. Nothing is enqueued yet: preview the runs with
+    /// [`Backfill::slots`], then continue step by step.
     ///
     /// # Errors
-    /// A bad name, [`Error::NoTimer`], a timer whose slots depend on its runs, or a fault.
+    /// An invalid name, [`Error::NoTimer`], a timer whose runs depend on earlier ones, or a fault.
     pub async fn backfill(&self, name: &str, from: Timestamp, to: Timestamp) -> Result<Backfill<'a>, Error> {
         Backfill::of(*self, self.get(name).await?, (from, to))
     }
 
-    /// Why it does not fire now, the weightiest reason first.
+    /// Returns the reasons for which a timer does not run, most important first.
     ///
     /// # Errors
-    /// A bad name, [`Error::NoTimer`], or a fault.
+    /// An invalid name, [`Error::NoTimer`], or a fault.
     pub async fn explain(&self, name: &str) -> Result<Vec<TimerWhy>, Error> {
         let timer = self.get(name).await?;
         let open = open_jobs(self.tenure.store().as_ref(), &timer).await?;
@@ -206,10 +204,11 @@ impl<'a> Timers<'a> {
         Ok(explain_with(&timer, &open, &hosts, self.tenure.now()))
     }
 
-    /// Its next slots, at most 10,000. Those of a paused timer are the ones that it would have if it went on.
+    /// Returns the next runs, at most 10,000. For a paused timer, these are the runs it would have if it were
+    /// resumed.
     ///
     /// # Errors
-    /// A bad name, [`Error::NoTimer`], or a fault.
+    /// An invalid name, [`Error::NoTimer`], or a fault.
     pub async fn next(&self, name: &str, most: usize) -> Result<Vec<Slot>, Error> {
         let timer = self.get(name).await?;
         if timer.paused.is_none() {
@@ -220,7 +219,7 @@ impl<'a> Timers<'a> {
         Ok(coming(&Timer { next, ..timer }, most))
     }
 
-    /// A page of records of slots: which ran, which did not and why. Of one timer or all of them.
+    /// Lists run history: which runs got a job, which were skipped and why. For one timer or all.
     ///
     /// # Errors
     /// A fault of the store.
@@ -228,10 +227,10 @@ impl<'a> Timers<'a> {
         Ok(self.tenure.store().slots(ask).await?)
     }
 
-    /// The last records of one timer, the latest first.
+    /// Returns the latest run history of one timer, latest first.
     ///
     /// # Errors
-    /// A bad name, or a fault.
+    /// An invalid name, or a fault.
     pub async fn last_slots(&self, name: &str, most: usize) -> Result<Vec<SlotRecord>, Error> {
         let ask = SlotsAsk {
             timer: Some(name_of(name)?),
@@ -242,25 +241,24 @@ impl<'a> Timers<'a> {
         Ok(self.slots(ask).await?.slots)
     }
 
-    /// For all timers: what became of their slots between two instants, and which will come.
+    /// Returns past and coming runs of all timers between two times.
     ///
     /// # Errors
-    /// A range that is empty, or a fault.
+    /// An empty range, or a fault.
     pub async fn calendar(&self, ask: CalendarAsk) -> Result<Calendar, Error> {
         look_up(self.tenure, ask).await
     }
 
-    /// The same by the hour, of six weeks at most: how often timers fire in each hour from the beginning of the range on,
-    /// and how often they did. It costs little however often they fire. Of the ask counts the range, the prefix and behind
-    /// which timer it goes on.
+    /// Returns the number of past and coming runs per hour, over at most six weeks. The cost does not depend on how
+    /// often the timers run. Only the range, the prefix and the timer to continue after are used.
     ///
     /// # Errors
-    /// A range that is empty or too long, or a fault.
+    /// An empty or too long range, or a fault.
     pub async fn calendar_hours(&self, ask: CalendarAsk) -> Result<CalendarHours, Error> {
         hours::look_up(self.tenure, ask).await
     }
 
-    /// When the workers of this program last fired timers, and what kept them from it.
+    /// Returns when workers of this process last ran schedules, and the error if they could not.
     #[must_use]
     pub fn heartbeat(&self) -> Heartbeat {
         self.tenure.heart().heartbeat()
@@ -279,9 +277,7 @@ impl<'a> Timers<'a> {
                 Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
                 Err(fault) => return Err(fault.into()),
             }
-            if let (TimerAct::Trigger { id, .. }, true) =
-                (&mut act, cfg!(feature = "mutant-trigger-drawn-again"))
-            {
+            if let (TimerAct::Trigger { id, .. }, true) = (&mut act, cfg!(mutant = "trigger-drawn-again")) {
                 *id = self.tenure.new_id();
             }
         }

@@ -14,38 +14,38 @@ const HOUR: u64 = 3_600_000_000;
 /// How long groups are, in microseconds: the first with which there are not too many.
 const LENGTHS: [u64; 6] = [HOUR, 6 * HOUR, 24 * HOUR, 7 * 24 * HOUR, 28 * 24 * HOUR, 364 * 24 * HOUR];
 
-/// What will come of one timer.
+/// Coming runs of one timer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coming {
     /// The timer.
     pub timer: Name,
-    /// Its schedule, as a line of text.
+    /// Its schedule as text.
     pub schedule: String,
-    /// Since when it is paused: then nothing will come before it goes on.
+    /// Time at which it was paused; it does not run until resumed.
     pub paused: Option<Timestamp>,
-    /// The slots.
+    /// The runs.
     pub slots: Slots,
 }
 
-/// The slots of a timer in a range.
+/// The runs of a timer in a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slots {
-    /// Each of them.
+    /// Individual runs.
     Each(Vec<Slot>),
-    /// So many that they are told in groups, the empty ones left out.
+    /// Groups of runs, if there are many; empty groups are left out.
     Groups(Vec<Group>),
 }
 
-/// Some slots that follow one another.
+/// A group of consecutive runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
-    /// From this instant on.
+    /// Start of the group, inclusive.
     pub from: Timestamp,
-    /// Until before this one.
+    /// End of the group, exclusive.
     pub to: Timestamp,
-    /// How many slots; `None` if they are too many to be counted.
+    /// Number of runs; `None` if too many to count.
     pub count: Option<u64>,
-    /// What a change of the clocks did to one of them.
+    /// Effect of a clock change on one of the runs.
     pub change: Option<ClockChange>,
 }
 

@@ -10,8 +10,8 @@ use crate::worker::Settings;
 use crate::{Error, Job, Tenure, UnknownKinds, Worker};
 
 impl<App: Send + Sync + 'static> Worker<App> {
-    /// Declares a timer: a rule that enqueues this job for each of its slots. When the worker starts, the timer is set
-    /// to what is declared here, and from then on every running worker of the store fires it, this one or another.
+    /// Declares a timer: a schedule that enqueues this job for each run. The timer is stored when the worker starts.
+    /// From then on every running worker of the store, this one or another, enqueues its jobs.
     ///
     /// ```no_run
     /// # use serde::{Deserialize, Serialize};
@@ -31,13 +31,13 @@ impl<App: Send + Sync + 'static> Worker<App> {
     /// # Ok(()) }
     /// ```
     ///
-    /// A timer that is not declared any more goes on until somebody removes it ([`crate::Timers::remove`]): another
-    /// program may have set it.
+    /// A timer that is no longer declared stays until it is removed ([`crate::Timers::remove`]), because another
+    /// program may have declared it.
     pub fn timer<J: Job>(self, name: &str, when: impl Into<When>, job: impl FnOnce() -> J) -> Self {
         self.timer_with(TimerDraft::new(name, when, &job()))
     }
 
-    /// The same, in more words.
+    /// Declares a timer with options.
     pub fn timer_with(mut self, timer: TimerDraft) -> Self {
         self.timers.push(timer);
         self
@@ -57,7 +57,7 @@ pub(crate) fn declared(
         let timer = draft.finish(tenure)?;
         if !names.insert(timer.name.clone()) {
             let twice = format_args!("{}, twice", timer.name);
-            return Err(Invalid::new("timer", twice, "each of them once").into());
+            return Err(Invalid::new("timer", twice, "each timer once").into());
         }
         if runs_here {
             check_runs_here(&timer, known, settings)?;
@@ -70,17 +70,16 @@ pub(crate) fn declared(
 /// A job that nobody runs is what is forgotten most easily.
 fn check_runs_here(timer: &NewTimer, known: &[Kind], settings: &Settings) -> Result<(), Error> {
     let (name, kind, queue) = (&timer.name, &timer.job.kind, &timer.job.queue);
-    let refuse = |what: String| {
-        Err(Error::Settings(format!("timer {name} {what}, or say that they run elsewhere (runs_elsewhere)")))
-    };
+    let refuse =
+        |what: String| Err(Error::Settings(format!("timer {name} {what}, or mark it with runs_elsewhere")));
     if !known.contains(kind) && settings.unknown == UnknownKinds::Leave {
         return refuse(format!(
-            "enqueues jobs of kind {kind}, for which there is no handler; add one with Worker::job"
+            "enqueues jobs of kind {kind}, which this worker does not handle; add a handler with Worker::job"
         ));
     }
     if settings.queues.iter().all(|served| served.name != *queue) {
         return refuse(format!(
-            "enqueues jobs into queue {queue}, which it does not serve; name it with Worker::queue"
+            "enqueues jobs into queue {queue}, which this worker does not serve; add it with Worker::queue"
         ));
     }
     Ok(())

@@ -7,10 +7,10 @@ use tenure_core::{CatchUp, Invalid, Name, NewTimer, OnEdit, Overlap, Policies};
 use super::when::When;
 use crate::{Draft, Error, Job, Tenure};
 
-/// A timer on its way to the store: its name, when its slots are, what is enqueued for each, and all that was said
-/// about it.
+/// A timer to set or declare: name, schedule, job and options.
 ///
-/// A mistake in it is told when it is set, or when the worker starts that declares it, and names the field.
+/// An invalid option is reported, with the name of the field, when the timer is set or when the declaring worker
+/// starts.
 ///
 /// ```
 /// # use serde::{Deserialize, Serialize};
@@ -42,17 +42,17 @@ pub struct TimerDraft {
 }
 
 impl TimerDraft {
-    /// A timer for jobs of a typed kind.
+    /// Creates a timer for jobs of a typed kind.
     pub fn new<J: Job>(name: &str, when: impl Into<When>, job: &J) -> Self {
         Self::of(name, when, Draft::of(job))
     }
 
-    /// A timer for jobs of a kind known by name only.
+    /// Creates a timer for jobs of a kind that is known by name only.
     pub fn raw(name: &str, when: impl Into<When>, kind: &str, args: &serde_json::Value) -> Self {
         Self::of(name, when, Draft::raw(kind, args))
     }
 
-    /// A timer for jobs as this draft says.
+    /// Creates a timer for jobs like this draft.
     pub fn of(name: &str, when: impl Into<When>, job: Draft) -> Self {
         let (name, when, policies) = (name.to_owned(), when.into(), Policies::default());
         Self { name, when, job, policies, revision: None, runs_elsewhere: false }
@@ -63,63 +63,61 @@ impl TimerDraft {
         self
     }
 
-    /// What becomes of slots for which nobody was there in time: [`CatchUp::One`] job for all of them, if it is not
-    /// said.
+    /// Sets the policy for missed runs; default [`CatchUp::One`] job for all of them.
     pub fn catch_up(self, catch_up: CatchUp) -> Self {
         self.agreed(|policies| policies.catch_up = catch_up)
     }
 
-    /// A slot that is later than this is skipped, whatever else is agreed.
+    /// Skips runs that are later than this, whatever the other policies say.
     pub fn max_lateness(self, most: Duration) -> Self {
         self.agreed(|policies| policies.max_lateness = Some(most))
     }
 
-    /// What becomes of a slot while jobs of earlier slots have not ended: it is skipped, if it is not said.
+    /// Sets the policy for a run that is due while earlier jobs are unfinished; default: skip it.
     pub fn overlap(self, overlap: Overlap) -> Self {
         self.agreed(|policies| policies.overlap = overlap)
     }
 
-    /// What becomes of slots that have passed without a decision when the schedule is changed: they are decided as
-    /// was agreed before, if it is not said.
+    /// Sets the policy for past, undecided runs when the schedule changes; default: decide them by the old schedule.
     pub fn on_edit(self, on_edit: OnEdit) -> Self {
         self.agreed(|policies| policies.on_edit = on_edit)
     }
 
-    /// A program that starts and declares it brings one more job, unless one was brought within the last minute.
+    /// Enqueues a job when a program that declares the timer starts, unless one was enqueued within the last minute.
     pub fn run_on_start(self) -> Self {
         self.agreed(|policies| policies.run_on_start = true)
     }
 
-    /// Each slot is put off by up to so long; see [`When::jitter`].
+    /// Delays each run by up to this time; see [`When::jitter`].
     pub fn jitter(mut self, longest: Duration) -> Self {
         self.when = self.when.jitter(longest);
         self
     }
 
-    /// In which queue its jobs wait.
+    /// Sets the queue of its jobs.
     pub fn queue(self, name: &str) -> Self {
         self.job(|job| job.queue(name))
     }
 
-    /// The place of its jobs among the due jobs of their queue: from −100 (first) to 100 (last).
+    /// Sets the priority of its jobs among the due jobs of their queue: −100 (first) to 100 (last).
     pub fn priority(self, number: i64) -> Self {
         self.job(|job| job.priority(number))
     }
 
-    /// Anything else about its jobs, in the words of a [`Draft`]: attempts, timeout, retention, tags.
+    /// Sets other options of its jobs with the methods of [`Draft`], such as attempts, timeout, retention and tags.
     pub fn job(mut self, say: impl FnOnce(Draft) -> Draft) -> Self {
         self.job = say(self.job);
         self
     }
 
-    /// The version of what is declared, in place of the program's ([`crate::OpenOptions::revision`]): a lower one does
-    /// not change what a higher one declared.
+    /// Sets the version of this declaration, in place of the program's ([`crate::OpenOptions::revision`]): a lower
+    /// version does not change what a higher one declared.
     pub fn revision(mut self, revision: u64) -> Self {
         self.revision = Some(revision);
         self
     }
 
-    /// Its jobs run in another program: the worker that declares it needs no handler for them.
+    /// Declares that its jobs run in another program, so the declaring worker needs no handler for them.
     pub fn runs_elsewhere(mut self) -> Self {
         self.runs_elsewhere = true;
         self

@@ -8,19 +8,19 @@ use tenure_store::{Fault, Host, Store};
 /// So many of the jobs that a timer has open are looked at, the oldest first; nothing is said of the others.
 const LOOKED_AT: usize = 100;
 
-/// One reason why a timer does not fire, or why nothing comes of it.
+/// A reason for which a timer does not run, or its jobs do not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimerWhy {
-    /// No worker runs, on no host: nobody fires timers.
+    /// No worker runs on any host, so no schedule runs.
     NoWorker,
-    /// What the timer itself tells.
+    /// A reason in the timer itself.
     Timer(TimerReason),
-    /// It fires, and no worker takes its jobs.
+    /// The timer runs, but no worker handles its jobs.
     Unserved {
-        /// The queue in which they wait.
+        /// The queue of its jobs.
         queue: QueueName,
-        /// Of which kind they are.
+        /// The kind of its jobs.
         kind: Kind,
     },
 }
@@ -62,7 +62,7 @@ fn takes(host: &Host, queue: &QueueName, kind: &Kind) -> bool {
 }
 
 impl TimerWhy {
-    /// The reason by name, such as `paused`. Names may be added.
+    /// Returns the reason code, such as `paused`. More may be added.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -84,10 +84,10 @@ impl TimerWhy {
 impl fmt::Display for TimerWhy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoWorker => f.write_str("no worker runs, so that nobody fires timers"),
+            Self::NoWorker => f.write_str("no worker or server is running schedules"),
             Self::Timer(reason) => reason.fmt(f),
             Self::Unserved { queue, kind } => {
-                write!(f, "no live worker takes its jobs: kind {kind} in queue {queue}")
+                write!(f, "no live worker handles its jobs of kind {kind} in queue {queue}")
             }
         }
     }

@@ -9,18 +9,17 @@ use tenure_store::Fault;
 /// It is looked far more often than this: a longer silence has a reason.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// When the workers of this program last fired what was ripe, and what kept them from it.
+/// When workers of this process last ran schedules, and the error if they could not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Heartbeat {
-    /// When it last worked; `None` if no worker of this program has fired timers yet.
+    /// Time of the last success; `None` if no worker of this process has run schedules yet.
     pub last: Option<Timestamp>,
-    /// How often in a row it has not worked since.
+    /// Number of consecutive failures since then.
     pub faults: u32,
-    /// Why it did not work the last time, if it did not.
+    /// The last error, if the last try failed.
     pub fault: Option<String>,
-    /// The last time for which nothing was fired though a worker ran: from the last success before it until the first
-    /// after it. What was ripe meanwhile was decided then.
+    /// The last period without success although a worker was running. Runs due in it were decided at its end.
     pub gap: Option<(Timestamp, Timestamp)>,
 }
 
@@ -70,8 +69,8 @@ impl Heart {
     pub(crate) fn beats(&self, now: Timestamp) {
         self.with(|Beat { told, .. }| {
             if let Some(last) = told.last.filter(|last| now.since(*last) > SILENCE) {
-                let fault = told.fault.as_deref().unwrap_or("the host stood still, or its clock was set forward");
-                tracing::warn!(from = %last, until = %now, fault, "no timer was fired by this host for a while");
+                let fault = told.fault.as_deref().unwrap_or("the host was suspended, or its clock was set forward");
+                tracing::warn!(from = %last, until = %now, fault, "this host did not run schedules for a while");
                 told.gap = Some((last, now));
             }
             *told = Heartbeat { last: Some(now), faults: 0, fault: None, gap: told.gap };

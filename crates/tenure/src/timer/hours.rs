@@ -22,35 +22,34 @@ const PAGES: usize = 20;
 /// Hours of records that are told on one page. One of many slots counts in each hour in which it has some.
 const TOLD: usize = 100_000;
 
-/// A page of the calendar by the hour.
+/// A page of the hourly calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalendarHours {
-    /// What the store's clock showed.
+    /// Current time of the store's clock.
     pub now: Timestamp,
-    /// The timers of the page, and, on the first one, all others that have records in the range.
+    /// The timers of the page; the first page also has all others with run history in the range.
     pub timers: BTreeMap<Name, TimerHours>,
-    /// What is on record of slots up to this instant was not looked at, or not all of it; `None` if all of it was.
+    /// Run history before this time was not read completely; `None` if all was read.
     pub cut_before: Option<Timestamp>,
-    /// The changes of the clocks in the range, in the zones of the timers of this page.
+    /// Clock changes (DST) within the range, in the time zones of the timers on this page.
     pub changes: Vec<ZoneChange>,
-    /// Behind which timer it goes on; `None` at the end.
+    /// Timer to continue after; `None` at the end.
     pub next_timer: Option<Name>,
 }
 
-/// How often a timer fires in each hour of a range, and did.
+/// Runs of a timer per hour.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TimerHours {
-    /// Its schedule, as a line of text; empty if it is not on this page.
+    /// Its schedule as text; empty if it is not on this page.
     pub schedule: String,
-    /// Its first slot in the range that will come.
+    /// Its first coming run in the range.
     pub next: Option<Timestamp>,
-    /// The slots that will come, hour by hour; `None` where it would take too many visits to count them. Empty if none come.
+    /// Coming runs per hour; `None` where counting would take too long. Empty if there are none.
     pub coming: Vec<Option<u64>>,
-    /// The slots that have passed, whatever became of them, by the number of the hour, from 0; hours without any are left out.
-    /// Those that were decided together are taken as evenly spread from the first to the last, and as 1,000 if they were too
-    /// many to be counted.
+    /// Past runs by hour number, from 0; hours without runs are left out. Runs decided together are spread evenly,
+    /// and count as 1,000 if there are too many to count.
     pub past: BTreeMap<usize, u64>,
-    /// How many of those got a job.
+    /// Number of past runs that got a job.
     pub ran: u64,
 }
 
@@ -84,7 +83,7 @@ fn hours_between(ask: &CalendarAsk) -> Result<usize, Error> {
     let hours = ask.to.since(ask.from).as_micros().div_ceil(HOUR.as_micros());
     usize::try_from(hours).ok().filter(|hours| *hours <= HOURS).ok_or_else(|| {
         let last = ask.from.after(HOUR * u32::try_from(HOURS).unwrap_or(u32::MAX));
-        Invalid::new("to", ask.to, format_args!("{last} at the latest")).into()
+        Invalid::new("to", ask.to, format_args!("at most {last}")).into()
     })
 }
 

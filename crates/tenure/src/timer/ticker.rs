@@ -74,11 +74,11 @@ impl Ticker {
                     self.rest(pace.pause(&fired), asked).await;
                 }
                 Err(fault @ Fault::Closed) => return Err(fault.into()),
-                Err(_) if cfg!(feature = "mutant-ticker-gives-up") => return Ok(()),
+                Err(_) if cfg!(mutant = "ticker-gives-up") => return Ok(()),
                 // One that does not pass may be mended by a person while this program runs, and its jobs go on.
                 Err(fault) => {
                     self.tenure.heart().misses(&fault);
-                    let pause = faults.next(self.tenure.chance(), "firing timers", &fault);
+                    let pause = faults.next(self.tenure.chance(), "running schedules", &fault);
                     let most = match fault {
                         Fault::Unknown(_) => LONGEST_WAIT_AFTER_SILENCE,
                         Fault::Unavailable(_) | Fault::Broken(_) | Fault::Closed => pause,
@@ -96,8 +96,8 @@ impl Ticker {
         match catching(&mut look).await {
             Ok(looked) => looked,
             Err(panic) => {
-                let_go(look, "firing timers");
-                Err(Fault::Broken(format!("firing timers panicked: {}", words_of(&*panic))))
+                let_go(look, "running schedules");
+                Err(Fault::Broken(format!("running schedules panicked: {}", words_of(&*panic))))
             }
         }
     }
@@ -122,7 +122,11 @@ impl Ticker {
         let outcomes = self.bounded(asked).await?;
         let set = outcomes.len();
         some.iter().zip(outcomes).for_each(|(timer, outcome)| tell(timer, outcome, self.tenure.now()));
-        if set == 0 { Err(Fault::Broken("timers without an answer".to_owned())) } else { Ok(set) }
+        if set == 0 {
+            Err(Fault::Broken("the store returned no result for timers".to_owned()))
+        } else {
+            Ok(set)
+        }
     }
 
     /// Waits for the next look, or until somebody calls.
@@ -161,16 +165,18 @@ fn tell(timer: &NewTimer, outcome: TimerSet, now: Timestamp) {
     let name = &timer.name;
     let is_news = matches!(outcome, TimerSet::New | TimerSet::Changed);
     if let Some(over) = timer.check_left(now).err().filter(|_| is_news) {
-        tracing::warn!(timer = %name, %over, "a timer is over and will not fire");
+        tracing::warn!(timer = %name, %over, "schedule has no more runs");
     }
     match outcome {
-        TimerSet::Over { now } => tracing::warn!(timer = %name, %now, "a timer is over and is not set"),
-        TimerSet::New => tracing::info!(timer = %name, schedule = %timer.schedule, "a timer is there now"),
-        TimerSet::Changed => tracing::info!(timer = %name, schedule = %timer.schedule, "a timer has changed"),
-        TimerSet::Same => tracing::debug!(timer = %name, "a timer is as it was"),
+        TimerSet::Over { now } => {
+            tracing::warn!(timer = %name, %now, "schedule has no more runs and was not stored")
+        }
+        TimerSet::New => tracing::info!(timer = %name, schedule = %timer.schedule, "created schedule"),
+        TimerSet::Changed => tracing::info!(timer = %name, schedule = %timer.schedule, "changed schedule"),
+        TimerSet::Same => tracing::debug!(timer = %name, "schedule is unchanged"),
         TimerSet::Outdated { by } => tracing::warn!(
             timer = %name, revision = timer.revision, by,
-            "a timer stays as a later version of this program has declared it"
+            "kept a schedule declared by a later version of this program"
         ),
     }
 }

@@ -9,7 +9,7 @@ use tenure_store::{TimerAct, TimerOutcome};
 use super::client::{Timers, args_of};
 use crate::{Error, Job};
 
-/// A job of a timer about to be enqueued beside its schedule: say more about it, then await it.
+/// A job of a timer about to be enqueued outside its schedule: set options, then `.await` it.
 #[derive(Debug)]
 #[must_use = "nothing is enqueued until this is awaited"]
 pub struct Trigger<'a> {
@@ -26,22 +26,22 @@ impl<'a> Trigger<'a> {
         Self { timers, name: name.to_owned(), id: None, kind: None, args: Ok(None) }
     }
 
-    /// With other args than the timer's, for a job of the same kind: it is refused if the timer's jobs are of another.
+    /// Replaces the args, for a job of the same kind; another kind is refused.
     pub fn args<J: Job>(mut self, job: &J) -> Self {
         self.kind = Some(J::KIND);
         self.args = args_of(job).map(Some);
         self
     }
 
-    /// With other args than the timer's, whatever its kind.
+    /// Replaces the args, whatever the kind.
     pub fn raw_args(mut self, args: &serde_json::Value) -> Self {
         self.kind = None;
         self.args = Args::new(args.to_string().into_bytes()).map(Some).map_err(Error::from);
         self
     }
 
-    /// Under this id: asking again under it enqueues nothing more. An id that another job has is refused
-    /// ([`TimerOutcome::IdTaken`]).
+    /// Sets the job ID; repeating the call with it enqueues nothing more. An ID that belongs to another job is
+    /// refused ([`TimerOutcome::IdTaken`]).
     pub fn id(mut self, id: JobId) -> Self {
         self.id = Some(id);
         self

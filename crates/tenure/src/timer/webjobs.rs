@@ -1,17 +1,16 @@
-//! The status of a timer as the WebJobs SDK keeps it, read and written: for a program that moves from there, or that
-//! has to be able to go back.
+//! Reads and writes the timer status of the WebJobs SDK, for a program that moves to Tenure or back.
 //!
 //! ```
 //! use tenure::Schedule;
 //! use tenure::webjobs::ScheduleStatus;
 //!
-//! // As it lies in the container azure-webjobs-hosts, under timers/HOST/METHOD/status.
+//! // From the container azure-webjobs-hosts, under timers/HOST/METHOD/status.
 //! let json = r#"{"Last":"2024-04-03T20:00:00+02:00","Next":"2024-04-03T21:00:00+02:00",
 //!                "LastUpdated":"2024-04-03T20:00:00+02:00"}"#;
 //! let status = ScheduleStatus::from_json(json)?;
 //! let hourly = Schedule::parse("0 0 * * * *")?;
 //!
-//! // The slot of 21:00 was missed by twenty minutes: see Timers::backfill for how to bring its job.
+//! // The run of 21:00 was missed by twenty minutes; Timers::backfill can enqueue its job.
 //! let missed = status.past_due(&hourly, "2024-04-03T21:20:00+02:00".parse()?);
 //! assert_eq!(missed.map(|slot| slot.to_string()), Some("2024-04-03T19:00:00.000000Z".to_owned()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -55,7 +54,7 @@ impl ScheduleStatus {
     /// Refuses what is no such JSON, and times without an offset: nobody knows when they are.
     pub fn from_json(json: &str) -> Result<Self, Error> {
         let form: Form = serde_json::from_str(json)
-            .map_err(|source| Error::Json { what: "the status of a WebJobs timer", source })?;
+            .map_err(|source| Error::Json { what: "WebJobs timer status", source })?;
         Ok(Self {
             last: read("Last", &form.last)?,
             next: read("Next", &form.next)?,

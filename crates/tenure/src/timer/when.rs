@@ -1,4 +1,4 @@
-//! When the slots of a timer are, as a program says it.
+//! Builders for the schedule of a timer.
 //!
 //! ```
 //! use tenure::when::{cron, daily, every};
@@ -17,49 +17,50 @@ use tenure_core::schedule::{
     At, BadSchedule, Bounds, Calendar, Cron, Delay, Dialect, Every, Jitter, Rule, Schedule, Times, Zone,
 };
 
-/// A schedule on its way to a timer. A mistake in it is told when the timer is set, with its field and its
-/// place in the text.
+/// A schedule for a timer. An error in it is reported when the timer is set, with its field and its position in the
+/// text.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct When {
     schedule: Result<Schedule, BadSchedule>,
 }
 
-/// At the times of a cron expression of 5 or 6 fields; with 6, the first is the second. A day has to match both the
-/// day and the weekday.
+/// Runs at the times of a cron expression of 5 or 6 fields; with 6, the first field is the second. A day must match
+/// both day of month and weekday.
 pub fn cron(expression: &str) -> When {
     rule(Cron::parse(Dialect::Ncrontab, expression).map(Rule::Cron))
 }
 
-/// At the times of a cron expression as Unix has it: a day has to match the day or the weekday, and `@daily`, `L`, `W`
-/// and `#` are known.
+/// Runs at the times of a Unix cron expression: a day must match day of month or weekday, and `@daily`, `L`, `W` and
+/// `#` are supported.
 pub fn unix_cron(expression: &str) -> When {
     rule(Cron::parse(Dialect::Unix, expression).map(Rule::Cron))
 }
 
-/// Steadily, on a grid that a late run does not shift. Every five minutes means :00, :05, :10; another grid is said
-/// with [`When::on_grid_of`].
+/// Runs at a fixed interval, on a grid that a late run does not shift. Every five minutes means :00, :05, :10;
+/// [`When::on_grid_of`] sets another grid.
 pub fn every(span: Duration) -> When {
     rule(Every::new(span).map(Rule::Every))
 }
 
-/// So long after the end of each run.
+/// Runs at a fixed delay after the end of each run.
 pub fn delay(span: Duration) -> When {
     rule(Delay::new(span).map(Rule::Delay))
 }
 
-/// Once at each of these instants.
+/// Runs once at each of these times.
 pub fn at(instants: impl IntoIterator<Item = Timestamp>) -> When {
     rule(At::new(instants).map(Rule::At))
 }
 
-/// At these times of each day, such as `09:30`.
+/// Runs at these times of each day, such as `09:30`.
 pub fn daily<T: AsRef<str>>(times: impl IntoIterator<Item = T>) -> When {
     let times: Vec<T> = times.into_iter().collect();
     rule(Times::daily(&times).map(Rule::Times))
 }
 
-/// As a line of text says, which may name the zone: `weekly mon-fri 09:30 in Europe/Berlin`. See [`Schedule::parse`].
+/// Parses a schedule from text, which may name the time zone: `weekly mon-fri 09:30 in Europe/Berlin`. See
+/// [`Schedule::parse`].
 pub fn text(line: &str) -> When {
     When { schedule: Schedule::parse(line) }
 }
@@ -81,40 +82,41 @@ impl When {
         })
     }
 
-    /// By the clocks of this zone, such as `Europe/Copenhagen`. UTC, if it is not said.
+    /// Sets the time zone, such as `Europe/Copenhagen`; default UTC.
     pub fn zone(self, name: &str) -> Self {
         self.with(|schedule| schedule.in_zone(Zone::named(name)?))
     }
 
-    /// On the grid that contains this instant: every eight hours on that of 06:00 means 06:00, 14:00 and 22:00. It is
-    /// of [`every`] alone, and says nothing of when the schedule begins; `every 8h from …` in a text is the same.
+    /// Sets the grid of an interval to the one that contains this time: every eight hours on that of 06:00 means
+    /// 06:00, 14:00 and 22:00. It applies to [`every`] only and does not set when the schedule begins; `every 8h from
+    /// …` in a text is the same.
     pub fn on_grid_of(self, instant: Timestamp) -> Self {
         self.with(|schedule| schedule.on_grid_of(instant))
     }
 
-    /// Not before this instant. It shifts no slot: every eight hours not before 06:00 means 08:00, 16:00 and midnight,
-    /// unless [`When::on_grid_of`] says otherwise.
+    /// Sets the start. It shifts no run: every eight hours from 06:00 on means 08:00, 16:00 and midnight, unless
+    /// [`When::on_grid_of`] says otherwise.
     pub fn from(self, instant: Timestamp) -> Self {
         self.within(|bounds| bounds.starts_at = Some(instant))
     }
 
-    /// Not after this instant.
+    /// Sets the end.
     pub fn until(self, instant: Timestamp) -> Self {
         self.within(|bounds| bounds.ends_at = Some(instant))
     }
 
-    /// So often in all.
+    /// Limits the number of runs in total.
     pub fn times(self, most: u64) -> Self {
         self.within(|bounds| bounds.most_runs = Some(most))
     }
 
-    /// Not on these days: weekdays, days of each year or dates, as [`Calendar::of`] reads them.
+    /// Skips these days: weekdays, days of each year or dates, as [`Calendar::of`] parses them.
     pub fn except<T: AsRef<str>>(self, days: impl IntoIterator<Item = T>) -> Self {
         self.with(|schedule| schedule.except(Calendar::of(days)?))
     }
 
-    /// Put off by up to so long, so that not all timers are due at the full hour. How long depends on the name of the
-    /// timer and the slot alone.
+    /// Delays each run by up to this time, so that not all timers run on the hour. The delay depends only on the
+    /// timer's name and the run.
     pub fn jitter(self, longest: Duration) -> Self {
         self.with(|schedule| Ok(schedule.with_jitter(Jitter::within(longest)?)))
     }

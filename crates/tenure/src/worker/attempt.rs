@@ -204,7 +204,7 @@ fn verdict(done: Result<Done, Panic>, control: &Control, timeout: Option<Duratio
 }
 
 fn uncommitted() -> Verdict {
-    let failure = Failure::new(Cause::Error, "the transaction in which it was completed did not commit");
+    let failure = Failure::new(Cause::Error, "the transaction that completed the job did not commit");
     Verdict::Retry { failure, due: None }
 }
 
@@ -237,7 +237,7 @@ fn deaf(told: &Stopping, timeout: Option<Duration>) -> Verdict {
     match told {
         Stopping::Cancelled { reason, .. } => Verdict::Cancelled(Failure::new(Cause::Deaf, reason)),
         Stopping::HostStops => Verdict::Released,
-        Stopping::Lost => retry(Cause::Lost, "this host could not reach the store before its lease was over"),
+        Stopping::Lost => retry(Cause::Lost, "this host could not reach the store before its lease expired"),
         Stopping::SingletonLost => unprotected("its lease was lost"),
         Stopping::TimedOut => timed_out(timeout),
     }
@@ -256,17 +256,17 @@ pub(crate) fn verdict_before_start(why: &Stopping) -> Verdict {
 /// The verdict on work that was not the only one of its scope for a while. Whatever it answered counts as
 /// nothing: another attempt may have run at the same time.
 fn unprotected(why: &str) -> Verdict {
-    let failure = Failure::new(Cause::Lost, &format!("it was a singleton, and {why}"));
+    let failure = Failure::new(Cause::Lost, &format!("the job is a singleton, and {why}"));
     Verdict::Retry { failure, due: None }
 }
 
 fn timed_out(timeout: Option<Duration>) -> Verdict {
-    let message = format!("it took longer than {} s", timeout.unwrap_or_default().as_secs_f64());
+    let message = format!("timed out after {} s", timeout.unwrap_or_default().as_secs_f64());
     Verdict::Retry { failure: Failure::new(Cause::TimedOut, &message), due: None }
 }
 
 fn no_thread(error: &std::io::Error) -> Verdict {
-    let message = format!("no thread could be started for it: {error}");
+    let message = format!("cannot start a thread for the job: {error}");
     Verdict::Retry { failure: Failure::new(Cause::Error, &message), due: None }
 }
 

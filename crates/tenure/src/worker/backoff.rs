@@ -20,7 +20,7 @@ impl Backoff {
     /// All is well again.
     pub(crate) fn reset(&mut self) {
         if self.faults > 0 {
-            tracing::info!(after = self.faults, "the store answers again");
+            tracing::info!(after = self.faults, "the store is available again");
         }
         self.faults = 0;
     }
@@ -29,7 +29,7 @@ impl Backoff {
     pub(crate) fn next(&mut self, chance: &Chance, doing: &str, fault: &Fault) -> Duration {
         self.faults = self.faults.saturating_add(1);
         if self.faults.is_power_of_two() {
-            tracing::warn!(%fault, faults = self.faults, "{doing} did not work; trying again");
+            tracing::warn!(%fault, faults = self.faults, "{doing} failed; retrying");
         }
         let doublings = (self.faults - 1).min(16);
         let plain = self.first.saturating_mul(1 << doublings).min(self.ceiling);

@@ -86,7 +86,9 @@ impl Besides {
             match ended {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return error,
-                Err(end) => return Fault::Broken(format!("what runs beside the queues: {end}")).into(),
+                Err(end) => {
+                    return Fault::Broken(format!("a background task of the worker failed: {end}")).into();
+                }
             }
         }
         std::future::pending().await
@@ -118,6 +120,6 @@ mod tests {
         let dies: Body<Result<(), Error>> = Box::pin(async { panic!("the ticker has a bug") });
         let mut besides = Besides::start(vec![lives, dies]);
         let Error::Fault(Fault::Broken(told)) = besides.trouble().await else { panic!("another error") };
-        assert!(told.contains("beside the queues"), "{told}");
+        assert!(told.contains("background task"), "{told}");
     }
 }

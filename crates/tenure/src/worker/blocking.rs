@@ -32,6 +32,6 @@ impl Blocking {
 
     /// Waits for the handler's end.
     pub(crate) async fn done(&mut self) -> Result<Done, Panic> {
-        (&mut self.ended).await.unwrap_or_else(|_| Err(Box::new("its thread ended without a word")))
+        (&mut self.ended).await.unwrap_or_else(|_| Err(Box::new("the handler's thread ended unexpectedly")))
     }
 }

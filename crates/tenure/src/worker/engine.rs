@@ -146,7 +146,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 Woken::Answered(which, answer) => match self.arrive(which, answer, &mut look) {
                     Ok(()) => faults.reset(),
                     Err(fault) if fault.is_passing() => {
-                        let pause = faults.next(self.tenure.chance(), "settling and reserving", &fault);
+                        let pause = faults.next(self.tenure.chance(), "settling and claiming jobs", &fault);
                         self.rest(pause, stop).await;
                     }
                     Err(fault) => return Err(fault),
@@ -254,7 +254,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 look.hint();
             }
         }
-        let late = cfg!(feature = "mutant-deadline-from-receipt");
+        let late = cfg!(mutant = "deadline-from-receipt");
         self.take(reservation.jobs, if late { self.tenure.clock().moment() } else { sent });
         Ok(())
     }
@@ -369,7 +369,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
 
     /// A thread that does not stop keeps its slot: the limit is about what really runs.
     fn haunt(&mut self, mut ghost: Blocking, queue: usize) {
-        tracing::warn!(queue = %self.settings.queues[queue].name, "a blocking handler did not stop when told; its slot stays taken until it does");
+        tracing::warn!(queue = %self.settings.queues[queue].name, "a blocking handler did not stop in time; its slot stays occupied until it does");
         self.running.tally.deaf += 1;
         self.running.ghosts.spawn(async move {
             let _ = ghost.done().await;
@@ -466,11 +466,11 @@ impl Stopped {
             Settled::Done(_) | Settled::Repeated => self.settled += 1,
             Settled::Fenced => {
                 self.fenced += 1;
-                tracing::warn!(job = %settlement.id(), fence = %settlement.fence(), "the job was taken from this host; what it did was refused");
+                tracing::warn!(job = %settlement.id(), fence = %settlement.fence(), "another host has taken over this job; its result is rejected");
             }
             Settled::Gone => {
                 self.fenced += 1;
-                tracing::warn!(job = %settlement.id(), "the job was removed while this host ran it");
+                tracing::warn!(job = %settlement.id(), "the job was deleted while it was running");
             }
         }
     }

@@ -130,7 +130,7 @@ impl<App: Send + Sync + 'static> Handlers<App> {
     fn insert(&mut self, kind: Kind, handler: Handler<App>) -> Result<(), Invalid> {
         if self.by_kind.insert(kind.clone(), handler).is_some() {
             let twice = format_args!("a second handler for {kind}");
-            return Err(Invalid::new("kind", twice, "one handler a kind"));
+            return Err(Invalid::new("kind", twice, "one handler per kind"));
         }
         Ok(())
     }

@@ -185,7 +185,7 @@ impl Keeper {
         let told = self.bounded(command_of(&*self.store, self.host)).await?;
         let is_new = commands.send_if_modified(|known| std::mem::replace(known, told) != told);
         if is_new {
-            tracing::info!(worker = %self.host, command = ?told, "this worker is told what to do");
+            tracing::info!(worker = %self.host, command = ?told, "received a command for this worker");
         }
         Ok(())
     }

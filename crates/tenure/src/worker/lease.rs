@@ -21,7 +21,7 @@ impl Lease {
     pub(crate) fn new(ttl: Duration) -> Result<Self, Error> {
         if ttl < limits::SHORTEST_LEASE || ttl > limits::LONGEST_LEASE {
             return Err(Error::Settings(format!(
-                "the lease is {} s; allowed: {} s to {} s",
+                "the lease is {} s; expected {} s to {} s",
                 ttl.as_secs_f64(),
                 limits::SHORTEST_LEASE.as_secs(),
                 limits::LONGEST_LEASE.as_secs()

@@ -50,9 +50,9 @@ use crate::singleton::SingletonOptions;
 use crate::timer::{Ticker, declared};
 use crate::{Error, Failed, Job, Run, Tenure, TimerDraft, WorkerCommand};
 
-/// A worker: serves queues with handlers until told to stop, and fires the timers of its store, whoever has set them.
+/// A worker: runs the jobs of its queues with handlers until told to stop, and runs the schedules of its store.
 ///
-/// See the [crate's example](crate). A mistake in the settings is told when it runs.
+/// See the [crate's example](crate). Invalid settings are reported when it runs.
 #[must_use = "a worker does nothing until it runs"]
 pub struct Worker<App> {
     tenure: Tenure,
@@ -69,7 +69,7 @@ pub struct Worker<App> {
 }
 
 impl<App: Send + Sync + 'static> Worker<App> {
-    /// A worker on this store, whose handlers share `app`.
+    /// Creates a worker on this store, whose handlers share `app`.
     pub fn new(tenure: &Tenure, app: App) -> Self {
         Self::sharing(tenure, Arc::new(app))
     }
@@ -90,30 +90,30 @@ impl<App: Send + Sync + 'static> Worker<App> {
         }
     }
 
-    /// Serves this queue with so many slots: jobs of it that run at once.
+    /// Serves this queue with a number of slots: jobs of it that run at once.
     pub fn queue(self, name: &str, slots: usize) -> Self {
         self.queue_weighted(name, slots, 1)
     }
 
-    /// Serves this queue; when several have jobs, it comes first in proportion to its weight.
+    /// Serves this queue with a weight: when several queues have jobs, it comes first in proportion to its weight.
     pub fn queue_weighted(mut self, name: &str, slots: usize, weight: u32) -> Self {
         let added = self.settings.queue(name, slots, weight);
         self.note(added)
     }
 
-    /// Runs at most so many jobs at once, over all queues.
+    /// Limits the number of running jobs over all queues.
     pub fn slots(mut self, most: usize) -> Self {
         self.settings.all_slots = most;
         self
     }
 
-    /// In which order slots are filled when several queues have jobs.
+    /// Sets the order in which slots are filled when several queues have jobs.
     pub fn order(mut self, order: QueueOrder) -> Self {
         self.settings.order = order;
         self
     }
 
-    /// Reserves so many jobs ahead of free slots. They are given back when the worker stops.
+    /// Prefetches this many jobs beyond free slots. They are released when the worker stops.
     pub fn prefetch(mut self, jobs: usize) -> Self {
         self.settings.prefetch = jobs;
         self
@@ -130,7 +130,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self.note(added)
     }
 
-    /// Handles jobs of a kind with a function that blocks; it gets a thread that nobody else needs.
+    /// Handles jobs of a kind with a blocking function, on its own thread.
     pub fn blocking_job<J, F>(mut self, handler: F) -> Self
     where
         J: Job,
@@ -140,8 +140,8 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self.note(added)
     }
 
-    /// Handles jobs of a kind known by name only. The handler finds the args as they were given in
-    /// [`Run::job`], and answers any JSON.
+    /// Handles jobs of a kind that is known by name only. The handler reads the args from [`Run::job`] and returns
+    /// any JSON.
     pub fn raw_job<F, Fut>(mut self, kind: &str, handler: F) -> Self
     where
         F: Fn(Run<App>) -> Fut + Send + Sync + 'static,
@@ -157,85 +157,84 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self.note(added)
     }
 
-    /// Runs no jobs: it fires the timers of its store, for programs that only hand jobs out.
+    /// Runs only the schedules of its store and no jobs, for programs that only enqueue.
     pub fn only_timers(mut self) -> Self {
         self.settings.only_timers = true;
         self
     }
 
-    /// Fires no timers: some other program on the same store has to.
+    /// Runs no schedules; another program on the same store must.
     pub fn no_timers(mut self) -> Self {
         self.settings.no_timers = true;
         self
     }
 
-    /// Heeds nobody who tells workers [what to do](crate::WorkerCommands) through the store: for one that belongs to something
-    /// which people stop in another way, such as a server.
+    /// Ignores [commands](crate::WorkerCommands) sent through the store, for a worker inside a program that is
+    /// stopped in another way, such as a server.
     pub fn heeds_nobody(mut self) -> Self {
         self.settings.heeds_nobody = true;
         self
     }
 
-    /// What happens to jobs for whose kind there is no handler.
+    /// Sets the policy for jobs of a kind without a handler.
     pub fn unknown_kinds(mut self, unknown: UnknownKinds) -> Self {
         self.settings.unknown = unknown;
         self
     }
 
-    /// Leaves jobs of these kinds where they are, though it has handlers for them. Whoever has the other end of the channel says
-    /// which, and may say something else while it works. What runs already goes on. A worker that
-    /// [fails](UnknownKinds::Fail) what it does not know takes everything, these too.
+    /// Leaves jobs of these kinds to other workers, although it has handlers for them. The sender of the channel can
+    /// change the set at any time. Running jobs continue. A worker that [fails](UnknownKinds::Fail) unknown kinds
+    /// claims these as well.
     pub fn leaving(mut self, kinds: watch::Receiver<BTreeSet<Kind>>) -> Self {
         self.left = kinds;
         self
     }
 
-    /// Reserves for so long at a time, 30 s by default, and renews while it works. A dead host's jobs
-    /// run elsewhere after this.
+    /// Sets the lease duration of jobs, renewed while they run; default 30 s. The jobs of a dead host run elsewhere
+    /// after this time.
     pub fn lease(mut self, ttl: Duration) -> Self {
         self.settings.lease = ttl;
         self
     }
 
-    /// Looks for due jobs at least so often, even without a hint. 2.5 s by default.
+    /// Sets the polling interval for due jobs in the absence of notifications; default 2.5 s.
     pub fn poll(mut self, every: Duration) -> Self {
         self.settings.poll = every;
         self
     }
 
-    /// When told to stop, waits so long for running jobs to end. 20 s by default.
+    /// Sets how long running jobs have to finish at shutdown; default 20 s.
     pub fn finish_within(mut self, span: Duration) -> Self {
         self.settings.finish_within = span;
         self
     }
 
-    /// How long a handler has, once told to stop, before it is dropped and its job given back. 5 s by
-    /// default.
+    /// Sets how long a handler that was told to stop has before it is dropped and its job released; default 5 s.
     pub fn stop_grace(mut self, span: Duration) -> Self {
         self.settings.stop_grace = span;
         self
     }
 
-    /// A name for people, shown beside the host's id.
+    /// Names the worker for people, beside the host's ID.
     pub fn name(mut self, name: &str) -> Self {
         self.settings.name = Some(name.to_owned());
         self
     }
 
-    /// Renews on the worker's own runtime instead of a thread apart. Only for a runtime whose time is
-    /// simulated: a handler that blocks it loses its job.
+    /// Renews leases on the worker's own runtime instead of a separate thread. Use it only with a runtime whose time
+    /// is simulated, because a handler that blocks the runtime loses its job.
     pub fn keeper_on_runtime(mut self) -> Self {
         self.keeper_on_runtime = true;
         self
     }
 
-    /// How singletons hold, if they do not say it themselves.
+    /// Sets the defaults of singletons.
     pub fn singleton_options(mut self, options: SingletonOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Where the values of `%settings%` in scopes come from: the environment, if this is not said.
+    /// Sets the source of `%settings%` in scopes; default: the environment.
     pub fn settings(mut self, of: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         self.setting = Arc::new(of);
         self
@@ -245,17 +244,16 @@ impl<App: Send + Sync + 'static> Worker<App> {
     pub(crate) fn beside(mut self, name: String, beside: Box<dyn Beside<App>>) -> Self {
         let is_new = self.beside.iter().all(|(known, _)| *known != name);
         self.beside.push((name.clone(), beside));
-        let twice = || Invalid::new("worker", format_args!("{name}, twice"), "each of them once");
+        let twice = || Invalid::new("worker", format_args!("{name}, twice"), "each name once");
         self.note(is_new.then_some(()).ok_or_else(twice))
     }
 
-    /// Runs until `shutdown` resolves, whatever it answers, or somebody tells it
-    /// [through the store](crate::WorkerCommands) to end; then stops: no new jobs, running ones have time to end, the
-    /// rest is given back without spending an attempt. It takes no longer than the time to finish,
-    /// the grace and two seconds, whatever the store and the handlers do.
+    /// Runs until `shutdown` resolves or a [command](crate::WorkerCommands) tells the worker to stop. Then it claims
+    /// no more jobs, lets running ones finish, and releases the rest without spending an attempt. The stop takes no
+    /// longer than the time to finish, the grace period and two seconds, whatever the store and the handlers do.
     ///
     /// # Errors
-    /// Settings that cannot work, or a store beyond use.
+    /// Invalid settings, or a store that cannot be used.
     pub async fn run<T>(mut self, shutdown: impl Future<Output = T>) -> Result<Stopped, Error> {
         if let Some(wrong) = self.wrong {
             return Err(wrong.into());
@@ -354,7 +352,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
                     biased;
                     worked = engine.work(&stop) => worked.map_err(Error::from),
                     trouble = beside.trouble() => Err(trouble),
-                    () = keeping.ended.cancelled() => Err(Fault::Broken("the thread that renews has ended".into()).into()),
+                    () = keeping.ended.cancelled() => Err(Fault::Broken("the renewal thread has ended".into()).into()),
                 };
                 // Whatever made one of them end, all of them do.
                 stop.cancel();
@@ -362,7 +360,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
                 worked.and(ended)
             } => worked,
             () = hard_stop => {
-                tracing::warn!("the worker did not stop in time and was dropped; its leases lapse");
+                tracing::warn!("the worker did not stop in time and was aborted; its leases will expire");
                 Ok(())
             }
         };
@@ -448,9 +446,8 @@ impl Keeping {
         if on_runtime {
             tokio::spawn(keep);
         } else {
-            let failed = |error: std::io::Error| {
-                Error::Settings(format!("the keeper's thread did not start: {error}"))
-            };
+            let failed =
+                |error: std::io::Error| Error::Settings(format!("cannot start the renewal thread: {error}"));
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
             std::thread::Builder::new()

@@ -24,7 +24,7 @@ pub(crate) async fn catching<T>(body: &mut Body<T>) -> Result<T, Panic> {
 /// Drops a user's work. What it holds may panic when it goes; what is known must not go with it.
 pub(crate) fn let_go<T>(body: Body<T>, whose: &str) {
     if catch_unwind(AssertUnwindSafe(|| drop(body))).is_err() {
-        tracing::warn!("{whose} panicked while it was dropped");
+        tracing::warn!("{whose} panicked while being dropped");
     }
 }
 
@@ -32,5 +32,5 @@ pub(crate) fn let_go<T>(body: Body<T>, whose: &str) {
 pub(crate) fn words_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "with a value that is not text".to_owned())
+    text.unwrap_or_else(|| "a panic value that is not text".to_owned())
 }

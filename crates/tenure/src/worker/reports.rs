@@ -13,7 +13,7 @@ use super::control::Control;
 /// Lines of one attempt that may wait for the store; more are dropped, and that is said.
 const WAITING_LINES: usize = 1_000;
 /// What stands in place of lines that were dropped.
-const MORE: &str = "… more lines came faster than they could be kept; they were dropped";
+const MORE: &str = "… more lines were dropped because they came faster than they could be stored";
 /// Progress and lines are written at most so often.
 const APART: Duration = Duration::from_millis(100);
 

@@ -9,23 +9,23 @@ use super::attempt::Grace;
 use super::lease::Lease;
 use crate::Error;
 
-/// In which order a worker fills its slots when it serves several queues.
+/// The order in which a worker fills its slots when it serves several queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QueueOrder {
-    /// By chance, in proportion to their weights: none starves.
+    /// At random, in proportion to their weights; no queue starves.
     #[default]
     Weighted,
-    /// As they were named: a queue is served only when those before it are empty.
+    /// In the order of the queues: a queue is served only when those before it are empty.
     Strict,
 }
 
-/// What a worker does with a job in its queues for whose kind it has no handler.
+/// The policy of a worker for jobs of a kind without a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnknownKinds {
-    /// It is left for a worker that knows it, and blocks nothing.
+    /// Leaves the job for another worker; it blocks nothing.
     #[default]
     Leave,
-    /// It is failed for good, with a record that says so.
+    /// Fails the job for good.
     Fail,
 }
 
@@ -107,15 +107,13 @@ impl Settings {
 
     pub(crate) fn check(&self, kinds: &[Kind], beside: usize) -> Result<Lease, Error> {
         if self.only_timers && (beside > 0 || !self.queues.is_empty() || !kinds.is_empty()) {
-            return Err(Error::Settings(
-                "it is only for timers, and has something else to do as well".into(),
-            ));
+            return Err(Error::Settings("it is set to run only timers, but also has other work".into()));
         }
         if self.only_timers && self.no_timers {
-            return Err(Error::Settings("it is only for timers, and fires none".into()));
+            return Err(Error::Settings("it is set to run only timers, and also to run none".into()));
         }
         if self.queues.is_empty() && !self.only_timers && (beside == 0 || !kinds.is_empty()) {
-            return Err(Error::Settings("it serves no queue; name one with Worker::queue".into()));
+            return Err(Error::Settings("it serves no queue; add one with Worker::queue".into()));
         }
         if !self.queues.is_empty() && kinds.is_empty() && self.unknown == UnknownKinds::Leave {
             return Err(Error::Settings("it has no handler; add one with Worker::job".into()));
@@ -186,9 +184,9 @@ mod tests {
         assert!(settings.check(&[], 0).unwrap_err().to_string().contains("Worker::queue"));
         settings.only_timers = true;
         assert!(settings.check(&[], 0).is_ok());
-        assert!(settings.check(&[], 1).unwrap_err().to_string().contains("only for timers"));
+        assert!(settings.check(&[], 1).unwrap_err().to_string().contains("only timers"));
         settings.no_timers = true;
-        assert!(settings.check(&[], 0).unwrap_err().to_string().contains("fires none"));
+        assert!(settings.check(&[], 0).unwrap_err().to_string().contains("run none"));
         (settings.only_timers, settings.no_timers) = (false, false);
         assert_eq!(settings.queue("mail", 0, 1).unwrap_err().field, "slots of queue mail");
         assert_eq!(settings.queue("mail", 1, 0).unwrap_err().field, "weight of queue mail");

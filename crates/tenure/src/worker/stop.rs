@@ -5,16 +5,15 @@ use serde::Serialize;
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Stopped {
-    /// Attempts that were settled over its life, those given back included.
+    /// Attempts settled over its life, including released ones.
     pub settled: u64,
-    /// Settlements that were refused because the job was not this worker's any more.
+    /// Results rejected because the worker had lost the job.
     pub fenced: u64,
-    /// Blocking handlers that did not stop when told.
+    /// Blocking handlers that did not stop in time.
     pub deaf: u64,
-    /// Attempts that could not be settled before the worker had to end; their leases lapse and the
-    /// jobs run again elsewhere.
+    /// Attempts that could not be settled before the end; their leases expire and the jobs run again elsewhere.
     pub unsettled: usize,
-    /// Whether it was told to end through the store ([`WorkerCommand::Terminate`](crate::WorkerCommand::Terminate)), whoever
-    /// else may have told it so as well.
+    /// `true` if a command through the store ([`WorkerCommand::Terminate`](crate::WorkerCommand::Terminate)) told it
+    /// to stop.
     pub told: bool,
 }

@@ -62,7 +62,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
     async fn come_back(&mut self) {
         while let Some((which, answer)) = first_answer(&mut self.running.under_way).await {
             if let Err(fault) = self.arrive(which, answer, &mut Look::new(self.settings.queues.len())) {
-                tracing::warn!(%fault, jobs = self.running.decided.len(), "settling while stopping did not work");
+                tracing::warn!(%fault, jobs = self.running.decided.len(), "failed to settle jobs while stopping");
             }
         }
     }

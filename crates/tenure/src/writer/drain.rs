@@ -229,7 +229,7 @@ impl<App: Send + Sync + 'static> Drain<App> {
                 break;
             }
         }
-        let unseen = cfg!(feature = "mutant-writer-does-not-look");
+        let unseen = cfg!(mutant = "writer-does-not-look");
         let next = if unseen { batch.len() } else { free + look.intact };
         let too_soon = batch.split_off(next);
         pen.vain = if batch.len() > 0 { 0 } else { pen.vain.saturating_add(1) };
@@ -242,7 +242,7 @@ impl<App: Send + Sync + 'static> Drain<App> {
 
     /// Has nothing more written until a person has looked.
     async fn pause(&self, duty: &Duty<App>, pen: &mut Pen) -> Result<(), Cut> {
-        tracing::error!(writer = self.writer.name, "a message cannot be written: the mailbox is paused");
+        tracing::error!(writer = self.writer.name, "cannot write a message; the mailbox is now paused");
         let paused = duty.tenure().store().set_paused(&self.names.queue, true).await;
         self.settle(duty, pen).await?;
         if let Err(fault) = paused {

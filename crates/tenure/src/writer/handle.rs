@@ -76,7 +76,7 @@ pub(super) async fn handle<App: Send + Sync + 'static>(
             tracing::warn!(
                 writer = writer.name,
                 messages = batch.len(),
-                "a batch failed: one by one ({verdict:?})"
+                "a batch failed; writing its messages one by one ({verdict:?})"
             );
             let messages = batch.len();
             give_back(batch, pending);

@@ -26,78 +26,77 @@ pub struct Mailbox {
     limit: u64,
 }
 
-/// A mailbox has no room.
+/// The error of a full mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the mailbox holds {depth} messages, and {limit} at most")]
+#[error("the mailbox is full: it has {depth} messages and its limit is {limit}")]
 pub struct Full {
-    /// How many messages it holds.
+    /// Number of messages in it.
     pub depth: u64,
-    /// How many it may hold.
+    /// Its limit.
     pub limit: u64,
 }
 
-/// A mailbox as people see it.
+/// The state of a mailbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MailboxInfo {
-    /// Messages that are not written yet.
+    /// Messages not written yet.
     pub depth: u64,
-    /// Those of them that somebody has in work.
+    /// Messages being written.
     pub in_work: u64,
-    /// Messages that could not be written and stand there for a person to look at.
+    /// Messages that could not be written and are parked for inspection.
     pub parked: u64,
-    /// When the first of those was sent that are not written yet.
+    /// Time at which the oldest unwritten message was sent.
     pub oldest: Option<Timestamp>,
-    /// Whether it is paused: nothing is written until somebody resumes it.
+    /// `true` if it is paused: nothing is written until it is resumed.
     pub paused: bool,
-    /// Who writes, since when and until when; `None` if nobody does.
+    /// The active writer; `None` if there is none.
     pub writer: Option<LeaseInfo>,
 }
 
 impl Tenure {
-    /// The mailbox of a writer of this app.
+    /// Returns the mailbox of a writer of this app.
     ///
     /// # Errors
-    /// [`Error::NoApp`], or a name that is none.
+    /// [`Error::NoApp`], or an invalid name.
     pub fn writer(&self, name: &str) -> Result<Mailbox, Error> {
         let app = self.need_app(&format!("writer {name}"))?.clone();
         self.writer_of(&app, name)
     }
 
-    /// The mailbox of a writer of another app.
+    /// Returns the mailbox of a writer of another app.
     ///
     /// # Errors
-    /// A name that is none.
+    /// An invalid name.
     pub fn writer_of(&self, app: &AppId, name: &str) -> Result<Mailbox, Error> {
         Ok(Mailbox { tenure: self.clone(), names: Names::new(app, name)?, limit: LIMIT })
     }
 }
 
 impl Mailbox {
-    /// Holds at most so many messages that are not written, at least 1, 10,000 if this is not said.
+    /// Limits the number of unwritten messages, at least 1; default 10,000.
     ///
-    /// Whoever sends looks first and then puts in. So nobody exceeds it who sends alone, and those who send
-    /// at the same time may find the same room: then the mailbox holds as many more than this as all of
-    /// them sent together, but for the messages of the one that sent the fewest. With a message each, `n`
-    /// senders exceed it by `n - 1` at most, however often they send.
+    /// A sender checks the limit before it sends. A single sender never exceeds it. Concurrent senders may all see
+    /// the same free space: with one message each, `n` senders exceed the limit by at most `n - 1`, however often
+    /// they send.
     #[must_use]
     pub fn limit(mut self, most: u64) -> Self {
         self.limit = most;
         self
     }
 
-    /// Sends a message, when there is room for it. What the wait answers is durable.
+    /// Sends a message when the mailbox has room for it. The message is durable when the await returns.
     ///
     /// # Errors
-    /// A message beyond the limits of a job's args, or a fault.
+    /// A message beyond the limits of job args, or a fault.
     pub async fn send(&self, message: &impl Serialize) -> Result<JobId, Error> {
         self.room_for(1).await?;
         self.put(vec![self.draft(message)?]).await.map(|ids| ids[0])
     }
 
-    /// Sends a message if there is room for it.
+    /// Sends a message if the mailbox has room for it now.
     ///
     /// # Errors
-    /// As [`Mailbox::send`].
+    /// Like [`Mailbox::send`].
     pub async fn try_send(&self, message: &impl Serialize) -> Result<Result<JobId, Full>, Error> {
         if let Err(full) = self.has_room(1).await? {
             return Ok(Err(full));
@@ -105,10 +104,10 @@ impl Mailbox {
         self.put(vec![self.draft(message)?]).await.map(|ids| Ok(ids[0]))
     }
 
-    /// Sends messages, all of them or none, next to each other and in this order, when there is room.
+    /// Sends several messages when the mailbox has room for them: all or none, adjacent and in order.
     ///
     /// # Errors
-    /// As [`Mailbox::send`]; more messages than the mailbox holds or than one batch may have.
+    /// Like [`Mailbox::send`], and more messages than the limit of the mailbox or of a batch.
     pub async fn send_all<M: Serialize>(&self, messages: &[M]) -> Result<Vec<JobId>, Error> {
         let drafts: Vec<Draft> =
             messages.iter().map(|message| self.draft(message)).collect::<Result<_, _>>()?;
@@ -121,7 +120,7 @@ impl Mailbox {
         self.put(drafts).await
     }
 
-    /// How many messages are not written yet.
+    /// Returns the number of unwritten messages.
     ///
     /// # Errors
     /// A fault of the store.
@@ -129,7 +128,7 @@ impl Mailbox {
         Ok(self.tally().await?.0)
     }
 
-    /// How it stands.
+    /// Returns the state of the mailbox.
     ///
     /// # Errors
     /// A fault of the store.
@@ -147,8 +146,7 @@ impl Mailbox {
         })
     }
 
-    /// Has nothing more written until it is resumed; what is in work is written. Answers whether that is
-    /// new.
+    /// Pauses the mailbox; messages being written are finished. Returns `true` if it was not paused before.
     ///
     /// # Errors
     /// A fault of the store.
@@ -156,7 +154,7 @@ impl Mailbox {
         Ok(self.tenure.store().set_paused(&self.names.queue, true).await?)
     }
 
-    /// Has messages written again. Answers whether that is new.
+    /// Resumes the mailbox. Returns `true` if it was paused.
     ///
     /// # Errors
     /// A fault of the store.

@@ -11,15 +11,15 @@ use crate::{Duty, Failed};
 /// A message, as the writer gets it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<M> {
-    /// Its identity, the same in every attempt: a key by which an effect is done once.
+    /// ID, the same in every attempt; use it as an idempotency key.
     pub id: JobId,
-    /// Its place in the order in which all messages were accepted: later ones have greater numbers.
+    /// Position in the order of acceptance; later messages have greater numbers.
     pub seq: u64,
-    /// When it was sent.
+    /// Time at which it was sent.
     pub sent: Timestamp,
-    /// Which try this is: 1, 2, …
+    /// Attempt number: 1, 2, …
     pub attempt: u32,
-    /// What it says.
+    /// The message itself.
     pub body: M,
 }
 

@@ -14,14 +14,13 @@ use crate::worker::{Beside, Body, Ground};
 use crate::{Duty, Error, Failed, Worker};
 
 impl<App: Send + Sync + 'static> Worker<App> {
-    /// Writes what comes into the mailbox of a writer, whenever this host is the one that holds its lease:
-    /// one host of the app at a time, in the order in which the messages were accepted. The next one goes
-    /// on exactly where this one stopped.
+    /// Runs a writer: it writes the messages of its mailbox in order, on one host of the app at a time, under a
+    /// lease. The next host continues exactly where this one stopped.
     ///
-    /// A message is written at least once. Whatever `write` changes elsewhere has to be guarded by the
-    /// fence of its [duty](Duty::pass): a writer that was suspended does not know that it is none any more.
+    /// A message is written at least once. Guard every effect of `write` with the fence of its [duty](Duty::pass),
+    /// because a suspended writer does not know that another one has taken over.
     ///
-    /// It needs an [app id](crate::OpenOptions::app). A worker of writers needs no queue.
+    /// It requires an [app id](crate::OpenOptions::app). A worker with writers needs no queue.
     pub fn writer<M, F, Fut>(self, writer: Writer, write: F) -> Self
     where
         M: DeserializeOwned + Send + 'static,

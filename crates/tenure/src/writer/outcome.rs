@@ -53,7 +53,7 @@ pub(crate) fn before_try(writer: &Writer, job: &Job) -> Option<Outcome> {
         return None;
     }
     // Another cause: when somebody resumes the mailbox, it is tried once more.
-    let told = format!("tried {} times; the last time, {}", job.attempt - 1, lost.message);
+    let told = format!("failed after {} attempts; the last error: {}", job.attempt - 1, lost.message);
     Some(at_last(writer, Failure::new(Cause::Error, &told)))
 }
 

@@ -64,7 +64,7 @@ impl Pending {
         self.tenure.heap().settled(told, self.tenure.now());
         let counts = |settled: &Settled| matches!(settled, Settled::Done(_) | Settled::Repeated);
         if !settled.iter().all(counts) {
-            tracing::warn!("messages were taken from this writer; what it did with them was refused");
+            tracing::warn!("another writer has taken over these messages; their results are rejected");
             return Written::TakenAway;
         }
         let settlements = decided.iter().map(|decided| &decided.settlement);

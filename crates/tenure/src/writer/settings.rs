@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use tenure_core::{Backoff, Invalid, RetryPolicy, Ttl, limits};
 
-/// What becomes of a message that was tried as often as it may be, or that no try will help.
+/// The policy for a message that has failed for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AtLast {
-    /// It is parked: its job has failed and stands there for a person to look at; the next one comes.
+    /// Parks the message: its job has failed and stays for inspection; the next message follows.
     #[default]
     Park,
-    /// The mailbox is paused and the message stays its first one: nothing is written out of order, and
-    /// nothing at all, until a person [resumes](crate::Mailbox::resume) it.
+    /// Pauses the mailbox and keeps the message first, so that nothing is written out of order until the mailbox is
+    /// [resumed](crate::Mailbox::resume).
     Pause,
 }
 
-/// A writer: its name, and how it writes.
+/// A writer: its name and its options.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// The writer of this name, which takes its messages one by one.
+    /// Creates a writer of this name, which writes messages one by one.
     pub fn new(name: &str) -> Self {
         let backoff =
             Backoff::Exponential { first: Duration::from_secs(1), ceiling: Duration::from_secs(60) };
@@ -43,28 +43,28 @@ impl Writer {
         Self { name: name.to_owned(), batch: 1, retry, at_last: AtLast::default(), lease: None }
     }
 
-    /// Takes up to so many messages at once, from 1 to 1,000. If a batch of several fails, its messages are
-    /// taken one by one, so that the one which fails is known.
+    /// Writes up to this many messages at once, 1 to 1,000. If a batch fails, its messages are written one by one to
+    /// find the one that fails.
     pub fn batch(mut self, most: usize) -> Self {
         self.batch = most;
         self
     }
 
-    /// Tries a message that fails again by this policy: in place, before those behind it. Ten attempts in
-    /// about five minutes by default.
+    /// Sets the retry policy of a failed message; it is retried in place, before those behind it. Default: ten
+    /// attempts in about five minutes.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// What becomes of a message at last.
+    /// Sets the policy for a message that has failed for good.
     pub fn at_last(mut self, at_last: AtLast) -> Self {
         self.at_last = at_last;
         self
     }
 
-    /// Holds its lease for so long at a time: as long as its worker reserves, if this is not said. When a
-    /// writer's host dies, the next one goes on after the longer of the two.
+    /// Sets the lease duration; default: the lease duration of the worker. When the writer's host dies, the next one
+    /// takes over after the longer of the two.
     pub fn lease(mut self, ttl: Duration) -> Self {
         self.lease = Some(ttl);
         self

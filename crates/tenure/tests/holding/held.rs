@@ -262,7 +262,7 @@ async fn anybody_can_see_who_holds_a_lease_since_when_until_when_and_how_many_wa
     assert_eq!((owner.by.who.as_str(), owner.by.meta["build"].as_str()), ("web-3", "1.2"));
     assert_eq!((info.lease.until(), info.lease.fence), (held.until(), held.fence()));
     let refused = other.leases().hold("x").try_now().await.unwrap_err();
-    assert!(refused.to_string().starts_with("lease x: it is held by web-3 since"), "{refused}");
+    assert!(refused.to_string().starts_with("lease x: held by web-3 since"), "{refused}");
     let Error::LeaseRefused { refusal, .. } = refused else { panic!("{refused}") };
     assert!(
         matches!(*refusal, LeaseRefusal::Held { by: Holder { ref who, .. }, .. } if who == "web-3"),

@@ -237,7 +237,7 @@ async fn json_deeper_than_a_parser_allows_blocks_nothing() {
     for rig in rigs() {
         let deep = (0..1000).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
         let told = rig.tenure.enqueue_draft(Draft::raw("plain", &deep)).await.unwrap_err().to_string();
-        assert!(told.contains("args") && told.contains("1000 deep") && told.contains("64"), "{told}");
+        assert!(told.contains("args") && told.contains("1000 levels deep") && told.contains("64"), "{told}");
 
         // Should one come in by another door, its attempt fails with a record and the next job runs.
         let smuggled = format!("{}1{}", "[".repeat(1000), "]".repeat(1000));

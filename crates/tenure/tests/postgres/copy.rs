@@ -124,7 +124,10 @@ async fn a_database_with_a_part_of_a_copy_is_not_opened_and_says_what_to_do() {
     let schema = options.schema.clone();
     let opened = OpenOptions::new().untended().postgres(options).open(&server().url()).await;
     let tenure::Error::Fault(Fault::Broken(told)) = opened.unwrap_err() else { panic!("it was opened") };
-    assert!(told.contains("only a part") && told.contains(&format!("DROP SCHEMA \"{schema}\"")), "{told}");
+    assert!(
+        told.contains("incomplete copy") && told.contains(&format!("DROP SCHEMA \"{schema}\"")),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -135,7 +138,7 @@ async fn a_file_with_a_part_of_a_copy_is_not_opened_and_says_what_to_do() {
     assert_eq!(part.store().copies().unwrap().begin_copy().await, Ok(None));
     part.close().await.unwrap();
     let told = OpenOptions::new().open(&path).await.unwrap_err().to_string();
-    assert!(told.contains("only a part") && told.contains("remove the file"), "{told}");
+    assert!(told.contains("incomplete copy") && told.contains("remove the file"), "{told}");
 }
 
 #[tokio::test]

@@ -102,7 +102,7 @@ async fn a_timer_whose_jobs_nobody_here_runs_is_refused_unless_it_says_so() {
         worker.timer("a", every(MINUTE), Report::default).timer("a", every(SECOND), Report::default)
     })
     .await;
-    assert_eq!(twice, "timer: a, twice; allowed: each of them once");
+    assert_eq!(twice, "timer: a, twice; expected each timer once");
 
     let (fleet, seen) = (fleet(), Seen::default());
     let host = fleet.start(1, seen, |worker| worker.timer_with(plain().runs_elsewhere())).await;
@@ -127,8 +127,8 @@ async fn a_program_that_only_enqueues_fires_nothing_and_explain_says_so() {
     assert_eq!(
         why,
         [
-            "no worker runs, so that nobody fires timers",
-            "its slot 2026-01-01T00:01:00.000000Z has been ripe for 240 s: no host that fires timers is at work",
+            "no worker or server is running schedules",
+            "its run 2026-01-01T00:01:00.000000Z has been overdue for 240 s: no worker or server is running schedules",
         ]
     );
 }

@@ -127,8 +127,8 @@ async fn a_slot_is_skipped_with_its_reason_while_a_job_runs_elsewhere() {
     assert_eq!(records(&second.tenure).await, [(60, 60, "ran"), (120, 120, "busy")]);
     let why: Vec<String> =
         second.tenure.timers().explain("minutely").await.unwrap().iter().map(ToString::to_string).collect();
-    assert!(why[1].starts_with("its slot 2026-01-01T00:02:00.000000Z was skipped: job "), "{why:?}");
-    assert!(why[1].ends_with("of an earlier slot had not ended"), "{why:?}");
+    assert!(why[1].starts_with("its run 2026-01-01T00:02:00.000000Z was skipped: job "), "{why:?}");
+    assert!(why[1].ends_with("of an earlier run had not ended"), "{why:?}");
     first.kill();
     second.kill();
 }

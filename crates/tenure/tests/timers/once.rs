@@ -183,7 +183,7 @@ async fn a_one_time_timer_brings_its_jobs_and_is_over() {
     assert_eq!(seen.slots(), [30, 90]);
     assert_eq!(host.tenure.timers().get("twice").await.unwrap().next, None);
     let why = host.tenure.timers().explain("twice").await.unwrap();
-    assert_eq!(why[0].to_string(), "its schedule has no slot any more");
+    assert_eq!(why[0].to_string(), "it has no more runs");
     host.stop().await.1.unwrap();
 }
 

@@ -43,7 +43,7 @@ impl Days {
         for field in [day, weekday] {
             if field.text.starts_with('*') {
                 let wrong =
-                    format_args!("with both day and weekday, cron programs disagree on `{}`", field.text);
+                    format_args!("with both day and weekday set, cron programs disagree on `{}`", field.text);
                 let full = field.text.replacen('*', &format!("{}-{}", field.unit.min, field.unit.max), 1);
                 let advice = format!("write `{full}` for \"or\", or use the ncrontab dialect for \"and\"");
                 return Err(field.refuse(wrong).instead(advice));
@@ -85,7 +85,7 @@ impl Days {
         for element in field.elements() {
             let text = element.text;
             if unix && text.eq_ignore_ascii_case("l") {
-                let wrong = element.refuse("`L` alone is no weekday");
+                let wrong = element.refuse("`L` alone is not a weekday");
                 return Err(wrong.instead("write 6 for Saturday, or 5L for the last Friday of a month"));
             }
             if let Some((weekday, nth)) = text.split_once('#').filter(|_| unix) {

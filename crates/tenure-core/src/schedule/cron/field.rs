@@ -51,7 +51,7 @@ impl<'a> Written<'a> {
     /// `*`, `5`, `5-9`, each with or without `/2`.
     pub(super) fn element(self) -> Result<Values, BadSchedule> {
         if self.text.is_empty() {
-            return Err(self.refuse("an element of the list is empty").instead("remove the comma"));
+            return Err(self.refuse("empty element in a list").instead("remove the comma"));
         }
         let (base, step) = match self.text.split_once('/') {
             Some((base, step)) => (base, Some(step)),
@@ -85,7 +85,7 @@ impl<'a> Written<'a> {
             to = 7;
         }
         if from > to {
-            let wrong = format_args!("`{}` runs backwards, and a range does not go past the end", self.text);
+            let wrong = format_args!("`{}` runs backwards, and a range cannot wrap around", self.text);
             return Err(self.refuse(wrong).instead(self.forwards(from, to)));
         }
         Ok((from, to))
@@ -103,21 +103,21 @@ impl<'a> Written<'a> {
 
     fn step(self, low: u8, high: u8) -> Result<u8, BadSchedule> {
         let Some(step) = digits(self.text) else {
-            return Err(self.refuse(format_args!("{:?} is no step", self.shown())).instead("write a number"));
+            return Err(self.refuse(format_args!("{:?} is not a step", self.shown())).instead("a number"));
         };
         if step == 0 {
             return Err(self
-                .refuse("a step of 0 never goes on")
-                .instead("write 1 or more, or no step at all"));
+                .refuse("a step of 0 never advances")
+                .instead("write 1 or more, or omit the step"));
         }
         let room = high - low;
         if step > 1 && step > u32::from(room) {
             let wrong = format_args!("a step of {step} is longer than the range, so only {low} would match");
             let advice = match (self.unit, step) {
                 (unit::MINUTE | unit::SECOND, 60..) => {
-                    format!("write `{low}`, or `every {step}{}` for a steady interval", &self.unit.name[..1])
+                    format!("write `{low}`, or `every {step}{}` for a fixed interval", &self.unit.name[..1])
                 }
-                _ => format!("write `{low}` if that is meant"),
+                _ => format!("write `{low}` if that is intended"),
             };
             return Err(self.refuse(wrong).instead(advice));
         }
@@ -128,7 +128,7 @@ impl<'a> Written<'a> {
     pub(super) fn value(self) -> Result<u8, BadSchedule> {
         let (unit, last) = (self.unit, self.unit.last(self.dialect));
         if self.text.is_empty() {
-            return Err(self.refuse("a value is missing"));
+            return Err(self.refuse("missing value"));
         }
         let Some(number) = digits(self.text) else {
             return self.name();
@@ -136,9 +136,9 @@ impl<'a> Written<'a> {
         match u8::try_from(number) {
             Ok(value) if (unit.min..=last).contains(&value) => Ok(value),
             _ => {
-                let wrong = self.refuse(format_args!("{number} is not one of {} to {last}", unit.min));
+                let wrong = self.refuse(format_args!("{number} is outside {} to {last}", unit.min));
                 Err(match (unit == WEEKDAY, number) {
-                    (true, 7) => wrong.instead("Sunday is 0, and 7 only in the unix dialect"),
+                    (true, 7) => wrong.instead("write 0 for Sunday, or use the unix dialect for 7"),
                     _ => wrong,
                 })
             }
@@ -160,14 +160,14 @@ impl<'a> Written<'a> {
                 return Err(wrong.instead(format_args!("write {}", names.join(" or "))));
             }
         }
-        let wrong = self.refuse(format_args!("{:?} is no {}", self.shown(), self.unit.name));
+        let wrong = self.refuse(format_args!("{:?} is not a valid {}", self.shown(), self.unit.name));
         if let Some(name) = names.iter().find(|name| text.get(..3).is_some_and(|three| begins(name, three))) {
             return Err(wrong.instead(format_args!("write {name} or {}", &name[..3])));
         }
         Err(match self.text {
-            "H" => wrong.instead("to spread timers, give the schedule a jitter"),
+            "H" => wrong.instead("set a jitter on the schedule to spread its runs"),
             _ if self.text.bytes().any(|byte| matches!(byte, b'?' | b'L' | b'W' | b'#')) => {
-                wrong.instead("`?`, `L`, `W` and `#` are for days and weekdays of the unix dialect")
+                wrong.instead("use the unix dialect for `?`, `L`, `W` and `#` in days and weekdays")
             }
             _ => wrong,
         })

@@ -43,11 +43,15 @@ impl Cron {
     fn named(dialect: Dialect, text: &str) -> Result<Self, BadSchedule> {
         let lower = text.to_ascii_lowercase();
         let Some((name, fields)) = NAMED.iter().find(|(name, _)| *name == lower) else {
-            let wrong =
-                BadSchedule::new("cron", format_args!("there is no {:?}", crate::invalid::cut(text, 32)));
+            let wrong = BadSchedule::new(
+                "cron",
+                format_args!("{:?} is not supported", crate::invalid::cut(text, 32)),
+            );
             return Err(match lower.as_str() {
-                "@reboot" => wrong.instead("to run at each start is a setting of the timer, not a schedule"),
-                _ => wrong.instead("the names are @yearly, @monthly, @weekly, @daily and @hourly"),
+                "@reboot" => {
+                    wrong.instead("set `run_on_start` on the schedule to run it when the program starts")
+                }
+                _ => wrong.instead("use @yearly, @monthly, @weekly, @daily or @hourly"),
             });
         };
         if dialect == Dialect::Ncrontab {
@@ -113,10 +117,10 @@ fn first_time(second: Values, minute: Values, hour: Values) -> TimeOfDay {
 const FIELDS: &str = "write [second] minute hour day month weekday";
 
 fn wrong_number(number: usize, tokens: &[(usize, &str)]) -> BadSchedule {
-    let wrong = BadSchedule::new("cron", format_args!("{number} fields, and there have to be 5 or 6"));
+    let wrong = BadSchedule::new("cron", format_args!("{number} fields instead of 5 or 6"));
     match tokens.get(6) {
         Some((offset, _)) if number == 7 => {
-            wrong.at(*offset).instead("a year is not supported: give the schedule a start and an end")
+            wrong.at(*offset).instead("set a start and an end on the schedule instead of a year")
         }
         Some((offset, _)) => wrong.at(*offset).instead(FIELDS),
         None => wrong.instead(FIELDS),
@@ -127,9 +131,9 @@ fn wrong_number(number: usize, tokens: &[(usize, &str)]) -> BadSchedule {
 fn never(day: Written<'_>, matcher: &Matcher) -> BadSchedule {
     let months: Vec<&str> =
         ones(matcher.month).filter_map(|month| MONTHS.get(usize::from(month) - 1)).copied().collect();
-    let wrong = day.refuse(format_args!("no such day ever comes in {}", months.join(", ")));
+    let wrong = day.refuse(format_args!("this day never occurs in {}", months.join(", ")));
     match day.dialect {
-        Dialect::Unix => wrong.instead("`L` is the last day of a month"),
-        Dialect::Ncrontab => wrong.instead("in the unix dialect, `L` is the last day of a month"),
+        Dialect::Unix => wrong.instead("use `L` for the last day of a month"),
+        Dialect::Ncrontab => wrong.instead("use `L` of the unix dialect for the last day of a month"),
     }
 }

@@ -63,8 +63,7 @@ impl Cron {
         let mut warnings = Vec::new();
         let some_days = parts.days.number != ALL_DAYS && parts.days.weekday != ALL_WEEKDAYS;
         if self.dialect() == Dialect::Ncrontab && some_days {
-            let words =
-                "both day and weekday are given: a date has to match both; in the unix dialect, one would do";
+            let words = "both day and weekday are set, and a date must match both; in the unix dialect, one is enough";
             warnings.push(words.to_owned());
         }
         for (name, whole, bits, max) in [
@@ -78,13 +77,13 @@ impl Cron {
                 let last = ones(bits).last().unwrap_or(from);
                 let later = max + 1 - last + from;
                 warnings.push(format!(
-                    "every {every} {name}s do not fill {whole} evenly: after {name} {last} comes {name} {from}, {later} later"
+                    "every {every} {name}s does not divide {whole} evenly: {name} {last} is followed by {name} {from}, {later} later"
                 ));
             }
         }
         let lowest = ones(parts.days.number).next().unwrap_or(0);
         if lowest > 28 && !parts.days.either {
-            warnings.push(format!("months without a {} are left out", ordinal(lowest.into())));
+            warnings.push(format!("months without a {} are skipped", ordinal(lowest.into())));
         }
         warnings
     }

@@ -49,10 +49,7 @@ impl Schedule {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let idle = self.zone_is_idle().then(|| {
-            format!(
-                "the zone {} changes nothing: such a schedule counts time and asks no clock on a wall",
-                self.zone
-            )
+            format!("the time zone {} has no effect: this schedule does not depend on local time", self.zone)
         });
         match &self.rule {
             Rule::Cron(cron) => cron.warnings(),
@@ -90,7 +87,7 @@ impl Schedule {
             number => parts.push(format!("except on {number} days")),
         }
         if let Some(jitter) = self.jitter.filter(|jitter| jitter.longest() > Duration::ZERO) {
-            parts.push(format!("put off by up to {}", plural(jitter.longest())));
+            parts.push(format!("delayed by up to {}", plural(jitter.longest())));
         }
     }
 }
@@ -122,5 +119,5 @@ fn instant(at: Timestamp) -> String {
 
 fn shortened(all: &[Timestamp]) -> String {
     let shown: Vec<String> = all.iter().take(3).map(|at| instant(*at)).collect();
-    if all.len() > 3 { format!("{}, and so on", shown.join(", ")) } else { and(&shown) }
+    if all.len() > 3 { format!("{}, and more", shown.join(", ")) } else { and(&shown) }
 }

@@ -40,28 +40,28 @@ impl Rrule {
                 ["EXDATE", "RDATE", "EXRULE"].iter().find(|name| upper.starts_with(*name))
             {
                 let wrong = BadSchedule::new(name, format_args!("{name} is not supported")).at(offset);
-                return Err(wrong.instead("days to leave out belong into the schedule's calendar"));
+                return Err(wrong.instead("use the schedule's list of skipped days"));
             } else if let Some(parts) =
                 upper.strip_prefix("RRULE:").or(upper.starts_with("FREQ=").then_some(upper))
             {
                 let parts = read_parts(parts, offset + line.len() - parts.len())?;
                 if rule.replace(parts).is_some() {
-                    return Err(BadSchedule::new("rrule", "there is more than one rule").at(offset));
+                    return Err(BadSchedule::new("rrule", "more than one rule").at(offset));
                 }
             } else if !line.is_empty() {
                 let shown = crate::invalid::cut(line, 32);
                 return Err(
-                    BadSchedule::new("rrule", format_args!("{shown:?} is no part of a rule")).at(offset)
+                    BadSchedule::new("rrule", format_args!("{shown:?} is not a part of a rule")).at(offset)
                 );
             }
             offset += line.len() + 1;
         }
         let Some(parts) = rule else {
-            return Err(BadSchedule::new("rrule", "there is no rule").instead("write RRULE:FREQ=DAILY"));
+            return Err(BadSchedule::new("rrule", "missing rule").instead("write RRULE:FREQ=DAILY"));
         };
         let Some((start, zone)) = start else {
-            let wrong = BadSchedule::new("DTSTART", "a rule counts from its start, and there is none");
-            return Err(wrong.instead("write DTSTART:20260105T093000 before it"));
+            let wrong = BadSchedule::new("DTSTART", "missing start; a rule is counted from its start");
+            return Err(wrong.instead("write DTSTART:20260105T093000 before the rule"));
         };
         Ok((Self::of(start, &parts)?, zone))
     }
@@ -69,11 +69,11 @@ impl Rrule {
     fn of(start: Wall, parts: &[Part<'_>]) -> Result<Self, BadSchedule> {
         let get = |name: &str| parts.iter().find(|part| part.name == name).copied();
         let Some(freq) = get("FREQ") else {
-            return Err(BadSchedule::new("FREQ", "it is missing").instead("write FREQ=DAILY"));
+            return Err(BadSchedule::new("FREQ", "missing").instead("write FREQ=DAILY"));
         };
         let Some((_, unit)) = FREQUENCIES.iter().copied().find(|(name, _)| *name == freq.value) else {
             return Err(freq
-                .refuse(format_args!("`{}` is no frequency", freq.value))
+                .refuse(format_args!("`{}` is not a frequency", freq.value))
                 .instead("write SECONDLY to YEARLY"));
         };
         refuse_misplaced(unit, &get)?;
@@ -95,7 +95,7 @@ impl Rrule {
             this.end_at(&part)?;
         }
         if this.next(start).is_none() {
-            return Err(BadSchedule::new("rrule", "it never comes"));
+            return Err(BadSchedule::new("rrule", "the rule never matches"));
         }
         if let Some(part) = get("COUNT") {
             this.end_after(part.number(limits::RRULE_COUNT)?);
@@ -105,8 +105,9 @@ impl Rrule {
 
     fn end_at(&mut self, part: &Part<'_>) -> Result<(), BadSchedule> {
         let value = part.value;
-        let refuse =
-            || part.refuse(format_args!("`{value}` is no end")).instead("write 20261231T235959Z or 20261231");
+        let refuse = || {
+            part.refuse(format_args!("`{value}` is not an end")).instead("write 20261231T235959Z or 20261231")
+        };
         if let Some(utc) = value.strip_suffix('Z') {
             let wall = wall(utc).ok_or_else(refuse)?;
             let micros = wall.0.checked_mul(1_000_000).ok_or_else(refuse)?;
@@ -136,7 +137,7 @@ impl Rrule {
 /// `DTSTART:20260105T093000`, with `;TZID=Europe/Berlin` or a `Z`.
 fn start_of(line: &str) -> Result<Start, BadSchedule> {
     let refuse = || {
-        let wrong = format_args!("{:?} is no start", crate::invalid::cut(line, 64));
+        let wrong = format_args!("{:?} is not a start", crate::invalid::cut(line, 64));
         BadSchedule::new("DTSTART", wrong).at(0).instead("write DTSTART;TZID=Europe/Berlin:20260105T093000")
     };
     let (head, value) = line.rsplit_once(':').ok_or_else(refuse)?;
@@ -183,10 +184,10 @@ fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedul
             let known = KNOWN.join(", ");
             let name = crate::invalid::cut(name, 32);
             let wrong = BadSchedule::new("rrule", format_args!("{name} is not supported")).at(offset);
-            return Err(wrong.instead(format_args!("supported are {known}")));
+            return Err(wrong.instead(format_args!("use one of {known}")));
         }
         if parts.iter().any(|known| known.name == name) {
-            return Err(part.refuse("it is there twice"));
+            return Err(part.refuse("it occurs twice"));
         }
         parts.push(part);
         offset += text.len() + 1;
@@ -197,14 +198,14 @@ fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedul
 /// Refuses what the RFC does not let stand together, where implementations differ or ignore it.
 fn refuse_misplaced<'a>(unit: Unit, get: &impl Fn(&str) -> Option<Part<'a>>) -> Result<(), BadSchedule> {
     let misplaced = [
-        ("BYMONTHDAY", unit == Unit::Week, "does not stand with FREQ=WEEKLY"),
+        ("BYMONTHDAY", unit == Unit::Week, "cannot be combined with FREQ=WEEKLY"),
         (
             "BYYEARDAY",
             matches!(unit, Unit::Day | Unit::Week | Unit::Month),
-            "stands with YEARLY, HOURLY and shorter only",
+            "requires FREQ=YEARLY, FREQ=HOURLY or shorter",
         ),
-        ("BYSETPOS", unit < Unit::Day, "stands with DAILY and longer only"),
-        ("COUNT", get("UNTIL").is_some(), "does not stand with UNTIL"),
+        ("BYSETPOS", unit < Unit::Day, "requires FREQ=DAILY or longer"),
+        ("COUNT", get("UNTIL").is_some(), "cannot be combined with UNTIL"),
     ];
     for (name, is_misplaced, words) in misplaced {
         if let Some(part) = get(name).filter(|_| is_misplaced) {

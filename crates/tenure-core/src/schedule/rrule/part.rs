@@ -32,7 +32,7 @@ impl Part<'_> {
             Some(number) if (1..=most).contains(&number) => {
                 Ok(if text.starts_with('-') { -number } else { number })
             }
-            _ => Err(self.refuse(format_args!("`{text}` is not one of 1 to {most} or -1 to -{most}"))),
+            _ => Err(self.refuse(format_args!("`{text}` is outside 1 to {most} and -1 to -{most}"))),
         }
     }
 
@@ -40,7 +40,7 @@ impl Part<'_> {
     pub(super) fn bits(&self, low: u32, high: u32) -> Result<u64, BadSchedule> {
         self.value.split(',').try_fold(0, |bits, text| match digits(text) {
             Some(number) if (low..=high).contains(&number) => Ok(bits | 1 << number),
-            _ => Err(self.refuse(format_args!("`{text}` is not one of {low} to {high}"))),
+            _ => Err(self.refuse(format_args!("`{text}` is outside {low} to {high}"))),
         })
     }
 
@@ -92,9 +92,9 @@ fn weekdays(part: &Part<'_>, unit: Unit) -> Result<Vec<(i32, u8)>, BadSchedule> 
             let (nth, name) = text.split_at_checked(cut).unwrap_or(("", text));
             let weekday = weekday(part, name)?;
             if !nth.is_empty() && unit < Unit::Month {
-                return Err(part.refuse(format_args!(
-                    "`{text}` counts weekdays, which stands with MONTHLY and YEARLY only"
-                )));
+                return Err(
+                    part.refuse(format_args!("`{text}` counts weekdays, which requires MONTHLY or YEARLY"))
+                );
             }
             Ok((if nth.is_empty() { 0 } else { part.signed(nth, most)? }, weekday))
         })
@@ -104,7 +104,7 @@ fn weekdays(part: &Part<'_>, unit: Unit) -> Result<Vec<(i32, u8)>, BadSchedule> 
 pub(super) fn weekday(part: &Part<'_>, text: &str) -> Result<u8, BadSchedule> {
     let place = (0..).zip(WEEKDAYS).find(|(_, name)| *name == text);
     place.map(|(number, _)| number).ok_or_else(|| {
-        part.refuse(format_args!("`{text}` is no weekday")).instead("write MO, TU, WE, TH, FR, SA or SU")
+        part.refuse(format_args!("`{text}` is not a weekday")).instead("write MO, TU, WE, TH, FR, SA or SU")
     })
 }
 
@@ -131,7 +131,7 @@ pub(super) fn times<'a>(
     let number = times.hours.count_ones() * times.minutes.count_ones() * times.seconds.count_ones();
     if number as usize > limits::SCHEDULE_TIMES {
         let wrong = BadSchedule::new("rrule", format_args!("{number} times in a day"));
-        return Err(wrong.instead("write FREQ=HOURLY or shorter"));
+        return Err(wrong.instead("use FREQ=HOURLY or shorter"));
     }
     times.of_day = (0..86_400)
         .filter(|second: &u32| {

@@ -80,7 +80,7 @@ fn a_timer_that_a_clock_fired_ahead_says_so_and_goes_on_after_a_pause_or_an_edit
     let told = explain_timer(&rig.timer, &rig.open(), on("00:30:00")).remove(0);
     assert_eq!(
         told.to_string(),
-        "the clock was ahead once, so that it is silent until 2026-01-01T00:39:00.000000Z"
+        "the store's clock was ahead, so it does not run until 2026-01-01T00:39:00.000000Z"
     );
     // A wait looks no further ahead than that, as soon as anybody looks.
     let mut wait = hourly("delay 1h");
@@ -151,5 +151,5 @@ fn a_one_time_timer_whose_instant_comes_while_it_is_set_fires_once() {
     // One that is over would be silent: whoever sets it is told.
     let over = once().check_left(on("00:01:02")).unwrap_err();
     assert_eq!(over.field, "schedule");
-    assert!(over.to_string().contains("2026-01-01T00:00:01.000000Z`, which is over"), "{over}");
+    assert!(over.to_string().contains("2026-01-01T00:00:01.000000Z`, which has ended"), "{over}");
 }

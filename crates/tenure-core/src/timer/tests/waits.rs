@@ -93,20 +93,19 @@ fn a_wait_that_has_not_begun_is_explained_by_the_job_whose_end_it_is_counted_fro
     let told = |rig: &Rig, now| {
         explain_timer(&rig.timer, &rig.open(), on(now)).iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    assert_eq!(told(&rig, "00:05:00"), ["its next slot is 2026-01-01T00:10:00.000000Z"]);
+    assert_eq!(told(&rig, "00:05:00"), ["its next run is 2026-01-01T00:10:00.000000Z"]);
     rig.fire(on("00:10:00"));
     let job = rig.unfinished[0];
-    let counted = format!("its next slot is counted from the end of job {job}");
+    let counted = format!("its next run is counted from the end of job {job}");
     for (look, soon, late) in [("00:10:00", "00:10:01", "00:20:07"), ("00:20:10", "00:21:00", "00:21:17")] {
         rig.fire(on(look));
         assert_eq!(told(&rig, soon)[0], counted, "an instant at which it is looked for is no slot");
-        let overdue =
-            ", and nobody has looked for 7 s whether that has ended: no host that fires timers is at work";
+        let overdue = "; that has not been checked for 7 s: no worker or server is running schedules";
         assert_eq!(told(&rig, late)[0], format!("{counted}{overdue}"));
     }
     rig.end_all(on("00:25:30"));
     rig.fire(on("00:26:10"));
-    assert_eq!(told(&rig, "00:26:10"), ["its next slot is 2026-01-01T00:35:30.000000Z"]);
+    assert_eq!(told(&rig, "00:26:10"), ["its next run is 2026-01-01T00:35:30.000000Z"]);
 }
 
 #[test]

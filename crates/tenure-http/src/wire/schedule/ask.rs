@@ -10,228 +10,228 @@ use super::super::queue::said;
 use super::super::shape;
 use super::RuleSpec;
 
-/// A schedule as somebody wants it. What is not said is as for a new one.
+/// A schedule to create or replace. Omitted fields get their defaults.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleSpec {
-    /// What it is called. `POST` needs it; in the path of `PUT` it stands already, and here it is the same or nothing.
+    /// Schedule name. Required for `POST`; for `PUT` it may repeat the name in the path.
     #[schemars(regex(pattern = shape::NAME))]
     pub name: Option<String>,
-    /// When its slots are.
+    /// The rule.
     #[serde(deserialize_with = "shape::object_there")]
     pub spec: RuleSpec,
-    /// By whose clocks: a name such as `Europe/Copenhagen`; UTC if it is not said.
+    /// Time zone, such as `Europe/Copenhagen`; default UTC.
     pub time_zone: Option<String>,
-    /// Days that are left out: `2026-12-25`, `12-25` of each year, or `sat`.
+    /// Days to skip: `2026-12-25`, `12-25` for every year, or `sat`.
     #[serde(default)]
     pub except: Vec<String>,
-    /// Each slot is put off by up to so long, always the same for a slot.
+    /// Maximum random delay of each run; the delay of a given run is always the same.
     pub jitter_seconds: Option<f64>,
-    /// No slot before it.
+    /// No runs before this time.
     pub starts_at: Option<String>,
-    /// No slot after it.
+    /// No runs after this time.
     pub ends_at: Option<String>,
-    /// So many jobs in all.
+    /// Maximum number of runs in total.
     #[serde(default, deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = u32::MAX))]
     pub max_runs: Option<u32>,
-    /// What becomes of a slot while jobs of earlier ones have not ended.
+    /// Policy for a run that is due while earlier jobs are unfinished.
     #[serde(default)]
     pub overlap: OverlapName,
-    /// With `allow`: how many jobs run at once, 1000 if it is not said.
+    /// With `allow`: maximum number of concurrent jobs; default 1000.
     #[serde(default, deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::OPEN_JOBS))]
     pub overlap_max: Option<u32>,
-    /// What becomes of slots that were missed.
+    /// Policy for missed runs.
     #[serde(default)]
     pub catch_up: CatchUpName,
-    /// With `all`: how many at most, 1000 if it is not said.
+    /// With `all`: maximum number of missed runs to catch up; default 1000.
     #[serde(default, deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::CATCH_UP))]
     pub catch_up_max: Option<u32>,
-    /// A slot that is later than this is skipped.
+    /// A run that is later than this is skipped.
     pub max_lateness_seconds: Option<f64>,
-    /// What becomes of slots that have passed without a decision when the schedule is changed.
+    /// Policy for past, undecided runs when the schedule changes.
     #[serde(default)]
     pub on_edit: OnEditName,
-    /// The version of what is declared: a lower one does not change what a higher one declared.
+    /// Version of a declared schedule; a lower version cannot replace a higher one.
     #[serde(default, deserialize_with = "shape::whole")]
     #[schemars(range(min = 0, max = i64::MAX))]
     pub revision: Option<u64>,
-    /// The job of each slot. It is due with its slot, so it has no `run_at`.
+    /// The job of each run. Its due time is that of the run, so it has no `run_at`.
     #[serde(deserialize_with = "shape::object_there")]
     pub job: Submit,
 }
 
-/// What is to be otherwise about a schedule. What is not said stays; `null` is as for a new one.
+/// Changes to a schedule. Omitted fields keep their values; `null` restores the default.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulePatch {
-    /// When its slots are.
+    /// The rule.
     #[serde(deserialize_with = "shape::object")]
     pub spec: Option<RuleSpec>,
-    /// By whose clocks.
+    /// Time zone.
     #[serde(deserialize_with = "said")]
     #[schemars(with = "Option<String>")]
     pub time_zone: Option<Option<String>>,
-    /// Days that are left out, all of them.
+    /// Days to skip; replaces the whole list.
     pub except: Option<Vec<String>>,
-    /// By how long each slot is put off at most.
+    /// Maximum random delay of each run.
     #[serde(deserialize_with = "said")]
     #[schemars(with = "Option<f64>")]
     pub jitter_seconds: Option<Option<f64>>,
-    /// No slot before it.
+    /// No runs before this time.
     #[serde(deserialize_with = "said")]
     #[schemars(with = "Option<String>")]
     pub starts_at: Option<Option<String>>,
-    /// No slot after it.
+    /// No runs after this time.
     #[serde(deserialize_with = "said")]
     #[schemars(with = "Option<String>")]
     pub ends_at: Option<Option<String>>,
-    /// So many jobs in all.
+    /// Maximum number of runs in total.
     #[serde(deserialize_with = "shape::whole_or_null")]
     #[schemars(with = "Option<u32>", range(min = 1, max = u32::MAX))]
     pub max_runs: Option<Option<u32>>,
-    /// What becomes of a slot while jobs of earlier ones have not ended.
+    /// Policy for a run that is due while earlier jobs are unfinished.
     pub overlap: Option<OverlapName>,
-    /// With `allow`: how many jobs run at once.
+    /// With `allow`: maximum number of concurrent jobs.
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::OPEN_JOBS))]
     pub overlap_max: Option<u32>,
-    /// What becomes of slots that were missed.
+    /// Policy for missed runs.
     pub catch_up: Option<CatchUpName>,
-    /// With `all`: how many at most.
+    /// With `all`: maximum number of missed runs to catch up.
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::CATCH_UP))]
     pub catch_up_max: Option<u32>,
-    /// A slot that is later than this is skipped.
+    /// A run that is later than this is skipped.
     #[serde(deserialize_with = "said")]
     #[schemars(with = "Option<f64>")]
     pub max_lateness_seconds: Option<Option<f64>>,
-    /// What becomes of slots that have passed without a decision when the schedule is changed.
+    /// Policy for past, undecided runs when the schedule changes.
     pub on_edit: Option<OnEditName>,
-    /// What is to be otherwise about its jobs.
+    /// Changes to the job of each run.
     #[serde(deserialize_with = "shape::object")]
     pub job: Option<JobPatch>,
 }
 
-/// What is to be otherwise about the jobs of a schedule. For anything else it is put anew.
+/// Changes to the job of a schedule. To change other fields, replace the schedule.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JobPatch {
-    /// What its handler is given.
+    /// Arguments for the handler.
     #[schemars(with = "Option<serde_json::Value>")]
     pub args: Option<Box<RawValue>>,
-    /// Where it waits.
+    /// Queue.
     #[schemars(regex(pattern = shape::NAME))]
     pub queue: Option<String>,
-    /// Its place among the due jobs of its queue: from -100, the first, to 100.
+    /// Priority among the due jobs of its queue: -100 (first) to 100 (last).
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = -100, max = 100))]
     pub priority: Option<i64>,
 }
 
-/// What becomes of a slot while jobs of earlier ones have not ended.
+/// Policy for a run that is due while earlier jobs are unfinished.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Overlap")]
 pub enum OverlapName {
-    /// It is skipped.
+    /// Skip the run.
     #[default]
     Skip,
-    /// Its job waits for the end of the one that runs.
+    /// Start the job after the running one has ended.
     QueueOne,
-    /// Its job waits for the end of all earlier ones.
+    /// Start the job after all earlier ones have ended.
     QueueAll,
-    /// Earlier ones are asked to stop.
+    /// Cancel the earlier jobs.
     CancelPrevious,
-    /// Its job runs beside them.
+    /// Run the job concurrently.
     Allow,
 }
 
-/// What becomes of slots that were missed.
+/// Policy for missed runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "CatchUp")]
 pub enum CatchUpName {
-    /// They are skipped.
+    /// Skip them.
     Skip,
-    /// The latest gets a job, which stands for the earlier ones.
+    /// Enqueue one job, for the latest missed run.
     #[default]
     One,
-    /// The latest get a job each.
+    /// Enqueue a job for each of the latest missed runs.
     All,
 }
 
-/// What becomes of slots that have passed without a decision when the schedule is changed.
+/// Policy for past, undecided runs when the schedule changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "OnEdit")]
 pub enum OnEditName {
-    /// They are decided as was agreed before.
+    /// Decide them by the old rule.
     #[default]
     Keep,
-    /// They are skipped.
+    /// Skip them.
     Drop,
 }
 
-/// A wish that a schedule pause.
+/// A request to pause a schedule.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PauseAsk {
-    /// Why, for people.
+    /// Reason, for people.
     pub reason: String,
 }
 
-/// A wish for a job of a schedule now.
+/// A request to run a schedule now.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriggerAsk {
-    /// Other args than those of the schedule.
+    /// Arguments that replace those of the schedule.
     #[schemars(with = "Option<serde_json::Value>")]
     pub args: Option<Box<RawValue>>,
-    /// The id of the job, drawn by the client: asking again under it brings no other.
+    /// Job ID chosen by the client; repeating the request with it creates no second job.
     #[schemars(regex(pattern = shape::ID))]
     pub id: Option<String>,
 }
 
-/// A wish for jobs of slots that have passed.
+/// A request to enqueue jobs for past runs.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackfillAsk {
-    /// From this instant on.
+    /// Start of the range, inclusive.
     #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub from: String,
-    /// Until this one, but not later than now.
+    /// End of the range, inclusive; at most the current time.
     #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub to: String,
-    /// Shows which slots there are, and does nothing.
+    /// List the runs and change nothing.
     #[serde(default)]
     pub dry_run: bool,
-    /// Also for slots that have had a job by the schedule.
+    /// Include runs that already had a job.
     #[serde(default)]
     pub again: bool,
 }
 
-/// A schedule that somebody thinks of.
+/// A schedule to preview.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PreviewAsk {
-    /// When its slots would be.
+    /// The rule.
     #[serde(deserialize_with = "shape::object_there")]
     pub spec: RuleSpec,
-    /// By whose clocks.
+    /// Time zone.
     pub time_zone: Option<String>,
-    /// Days that are left out.
+    /// Days to skip.
     pub except: Vec<String>,
-    /// No slot before it.
+    /// No runs before this time.
     pub starts_at: Option<String>,
-    /// No slot after it.
+    /// No runs after this time.
     pub ends_at: Option<String>,
-    /// After which instant; now if it is not said.
+    /// List runs after this time; default: now.
     #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub from: Option<String>,
-    /// How many slots: 1 to 1000, usually 10.
+    /// Number of runs: 1 to 1000; default 10.
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = 1000))]
     pub count: Option<u64>,

@@ -7,76 +7,76 @@ use tenure::{Calendar, Coming, Group, Past, Slots, ZoneChange};
 use super::RunDocument;
 use super::slot::clock_change;
 
-/// A page of the calendar. Schedules and records go on by themselves: either may end before the other.
+/// A page of the calendar. Schedules and history are paged independently; either may end first.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Calendar")]
 pub struct CalendarDocument {
-    /// What the store's clock showed: what is before is past, what is after will come.
+    /// Current time of the store's clock; it divides past runs from coming ones.
     pub now: String,
-    /// What will come of each schedule, by name.
+    /// Coming runs by schedule.
     pub coming: Vec<ComingDocument>,
-    /// What became of slots, the oldest first.
+    /// Run history, oldest first.
     pub past: Vec<RunDocument>,
-    /// Records of many slots that reach beyond the range.
+    /// History records of many runs that extend beyond the range.
     pub beyond: Vec<RunDocument>,
-    /// The changes of the clocks in the range, in the zones of the schedules of this page.
+    /// Clock changes (DST) within the range, in the time zones of the schedules on this page.
     pub clock_changes: Vec<ZoneChangeDocument>,
-    /// What to give as `after_schedule` for the schedules behind; none at the end.
+    /// Value of `after_schedule` for the next page; omitted at the end.
     pub next_schedule: Option<String>,
-    /// What to give as `after_run` for the records behind; none at the end.
+    /// Value of `after_run` for the next page; omitted at the end.
     pub next_run: Option<String>,
 }
 
-/// What will come of a schedule.
+/// Coming runs of a schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Coming")]
 pub struct ComingDocument {
-    /// Its name.
+    /// Schedule name.
     pub name: String,
-    /// It, as a line of text.
+    /// The rule as text.
     pub schedule: String,
-    /// Since when it is paused: then nothing comes before it goes on.
+    /// Time at which the schedule was paused; it does not run until resumed.
     pub paused_since: Option<String>,
-    /// Its slots, if they are few.
+    /// Individual runs, if there are few.
     pub slots: Option<Vec<ComingSlot>>,
-    /// Its slots in groups, if they are many.
+    /// Groups of runs, if there are many.
     pub groups: Option<Vec<GroupDocument>>,
 }
 
-/// A slot that will come.
+/// A coming run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ComingSlot {
-    /// When.
+    /// Time of the run.
     pub at: String,
-    /// What a change of the clocks does to it.
+    /// Effect of a clock change on the run.
     pub clock_change: Option<&'static str>,
 }
 
-/// Some slots that follow one another.
+/// A group of consecutive runs.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SlotGroup")]
 pub struct GroupDocument {
-    /// From this instant on.
+    /// Start of the group, inclusive.
     pub from: String,
-    /// Until before this one.
+    /// End of the group, exclusive.
     pub to: String,
-    /// How many; none if they are too many to be counted.
+    /// Number of runs; omitted if too many to count.
     pub count: Option<u64>,
-    /// What a change of the clocks does to one of them.
+    /// Effect of a clock change on one of the runs.
     pub clock_change: Option<&'static str>,
 }
 
-/// The clocks of a zone change.
+/// A clock change of a time zone.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ZoneChange")]
 pub struct ZoneChangeDocument {
-    /// The zone.
+    /// Time zone.
     pub time_zone: String,
-    /// The first instant of the new offset.
+    /// Start of the new offset.
     pub at: String,
-    /// Seconds east of Greenwich until then.
+    /// UTC offset before the change, in seconds east.
     pub offset_seconds_before: i64,
-    /// Seconds east of Greenwich from then on.
+    /// UTC offset after the change, in seconds east.
     pub offset_seconds_after: i64,
 }
 

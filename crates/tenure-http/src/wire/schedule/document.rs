@@ -10,136 +10,136 @@ use tenure::{CatchUp, OnEdit, Overlap, Skipped, Timer, TimerJob};
 use super::super::job::raw;
 use super::{CatchUpName, OnEditName, OverlapName, RuleSpec};
 
-/// A schedule: what was agreed, and how it stands.
+/// A schedule and its state.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Schedule")]
 pub struct ScheduleDocument {
-    /// Its name.
+    /// Schedule name.
     pub name: String,
-    /// When its slots are.
+    /// The rule.
     pub spec: RuleSpec,
-    /// By whose clocks.
+    /// Time zone.
     pub time_zone: String,
-    /// Days that are left out.
+    /// Days to skip.
     pub except: Vec<String>,
-    /// By how long each slot is put off at most.
+    /// Maximum random delay of each run.
     pub jitter_seconds: Option<f64>,
-    /// No slot before it.
+    /// No runs before this time.
     pub starts_at: Option<String>,
-    /// No slot after it.
+    /// No runs after this time.
     pub ends_at: Option<String>,
-    /// So many jobs in all.
+    /// Maximum number of runs in total.
     pub max_runs: Option<u64>,
-    /// What all that means, in plain words.
+    /// The schedule in plain words.
     pub description: String,
-    /// What becomes of a slot while jobs of earlier ones have not ended.
+    /// Policy for a run that is due while earlier jobs are unfinished.
     pub overlap: OverlapName,
-    /// With `allow`: how many jobs run at once.
+    /// With `allow`: maximum number of concurrent jobs.
     pub overlap_max: Option<u32>,
-    /// What becomes of slots that were missed.
+    /// Policy for missed runs.
     pub catch_up: CatchUpName,
-    /// With `all`: how many at most.
+    /// With `all`: maximum number of missed runs to catch up.
     pub catch_up_max: Option<u32>,
-    /// A slot that is later than this is skipped.
+    /// A run that is later than this is skipped.
     pub max_lateness_seconds: Option<f64>,
-    /// What becomes of slots that have passed without a decision when the schedule is changed.
+    /// Policy for past, undecided runs when the schedule changes.
     pub on_edit: OnEditName,
-    /// Whether a program that starts and declares it brings one more job.
+    /// `true` if a program that declares the schedule also enqueues a job when it starts.
     pub run_on_start: bool,
-    /// The version of what was declared.
+    /// Version of the declared schedule.
     pub revision: u64,
-    /// The job of each slot.
+    /// The job of each run.
     pub job: ScheduledJob,
-    /// Since when and why it does not fire.
+    /// Start and reason of the pause, if paused.
     pub paused: Option<PauseDocument>,
-    /// Its next slot; none if there is none or while it is paused.
+    /// Next run; omitted if there is none or the schedule is paused.
     pub next_run_at: Option<String>,
-    /// When a job of it was last enqueued.
+    /// The latest enqueued job.
     pub last_run: Option<LastRun>,
-    /// The last slot that was skipped.
+    /// The latest skipped run.
     pub last_skip: Option<LastSkip>,
-    /// How many jobs it has brought by this rule.
+    /// Number of jobs enqueued by the current rule.
     pub runs: u64,
-    /// Jobs that had not ended when it was last decided about: at most a thousand, the oldest first.
+    /// Jobs that were unfinished at the last decision: at most 1000, oldest first.
     pub open_jobs: Vec<String>,
-    /// When it was first set.
+    /// Creation time.
     pub created_at: String,
-    /// When it was last changed.
+    /// Time of the last change.
     pub changed_at: String,
-    /// Where to go from here.
+    /// Links to related resources.
     pub links: ScheduleLinks,
 }
 
-/// The job of each slot.
+/// The job of each run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ScheduledJob {
-    /// What sort of work it is.
+    /// Kind of work; selects the handler.
     pub kind: String,
-    /// Where it waits.
+    /// Queue.
     pub queue: String,
-    /// What its handler is given.
+    /// Arguments for the handler.
     #[schemars(with = "serde_json::Value")]
     pub args: Option<Box<RawValue>>,
-    /// Its place among the due jobs of its queue.
+    /// Priority among the due jobs of its queue.
     pub priority: i64,
-    /// Attempts in all, if that was said.
+    /// Maximum number of attempts, if set.
     pub max_attempts: Option<u32>,
-    /// How long one attempt may take.
+    /// Time limit of one attempt.
     pub timeout_seconds: Option<f64>,
-    /// Words to find it by.
+    /// Tags for search.
     pub tags: Vec<String>,
-    /// Notes.
+    /// User-defined metadata.
     pub meta: BTreeMap<String, String>,
 }
 
-/// Since when and why a schedule does not fire.
+/// Start and reason of a pause.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Pause")]
 pub struct PauseDocument {
-    /// Since when.
+    /// Start of the pause.
     pub since: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
-/// The last job.
+/// The latest job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LastRun {
-    /// When it was enqueued.
+    /// Time at which the job was enqueued.
     pub at: String,
-    /// By how much that was later than its slot.
+    /// Delay after the scheduled time.
     pub lateness_seconds: Option<f64>,
 }
 
-/// A slot that was skipped.
+/// A skipped run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LastSkip {
-    /// The slot.
+    /// Scheduled time.
     pub at: String,
-    /// Why: `busy`, `missed`, `too_many`, `too_late`, `paused` or `edited`.
+    /// Reason: `busy`, `missed`, `too_many`, `too_late`, `paused` or `edited`.
     pub why: &'static str,
 }
 
-/// Where to go from a schedule.
+/// Links of a schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ScheduleLinks {
     /// This document.
     #[serde(rename = "self")]
     pub this: String,
-    /// Its next slots.
+    /// The next runs.
     pub next: String,
-    /// What became of its slots.
+    /// The run history.
     pub runs: String,
 }
 
 /// A page of schedules.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SchedulePage {
-    /// The schedules, by name or by what comes.
+    /// Schedules by name or next run.
     pub items: Vec<ScheduleDocument>,
-    /// What to give as `cursor` for the next page; none at the end.
+    /// Cursor of the next page; omitted on the last page.
     pub next_cursor: Option<String>,
-    /// Whether others may fire sooner: by `order=next` only the first ten thousand by name are looked at.
+    /// `true` if other schedules may run earlier: `order=next` examines only the first 10,000 schedules by name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     pub capped: bool,

@@ -6,39 +6,37 @@ use tenure::{CalendarHours, TimerHours};
 
 use super::ZoneChangeDocument;
 
-/// A page of the calendar by the hour.
+/// A page of the hourly calendar.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "CalendarHours")]
 pub struct CalendarHoursDocument {
-    /// What the store's clock showed: what is before is past, what is after will come.
+    /// Current time of the store's clock; it divides past runs from coming ones.
     pub now: String,
-    /// The schedules, by name. What passed is told on the first page, also of schedules that are on later ones.
+    /// Schedules by name. The first page contains the past runs of all schedules, including those on later pages.
     pub items: Vec<ScheduleHours>,
-    /// What passed up to this instant is not counted, or not all of it, because so much has passed since; none if all is.
+    /// Past runs before this time are not counted completely because there are too many; omitted if all are counted.
     pub cut_before: Option<String>,
-    /// The changes of the clocks in the range, in the zones of the schedules of this page.
+    /// Clock changes (DST) within the range, in the time zones of the schedules on this page.
     pub clock_changes: Vec<ZoneChangeDocument>,
-    /// What to give as `after_schedule` for the schedules behind; none at the end.
+    /// Value of `after_schedule` for the next page; omitted at the end.
     pub next_schedule: Option<String>,
 }
 
-/// How often a schedule fires in each hour, and did.
+/// Runs of a schedule per hour.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ScheduleHours {
-    /// Its name.
+    /// Schedule name.
     pub name: String,
-    /// It, as a line of text; empty if it is on a later page, or gone.
+    /// The rule as text; empty if the schedule is on a later page or was deleted.
     pub schedule: String,
-    /// Its first slot in the range that will come.
+    /// First coming run in the range.
     pub next_at: Option<String>,
-    /// Its slots that will come, hour by hour; none where they are not counted, because that would take too many looks.
-    /// Empty if none come.
+    /// Coming runs per hour; null where counting would take too long. Empty if there are none.
     pub coming: Vec<Option<u64>>,
-    /// Its slots that have passed, whatever became of them: the number of the hour, from 0, and how many. Hours without any
-    /// are left out. Those that were decided together are taken as evenly spread from the first to the last, and as 1,000 if
-    /// they were too many to be counted.
+    /// Past runs per hour, as pairs of hour number (from 0) and count. Hours without runs are left out. Runs decided
+    /// together are spread evenly, and count as 1000 if there are too many to count.
     pub past: Vec<[u64; 2]>,
-    /// How many of those got a job.
+    /// Number of past runs that got a job.
     pub ran: u64,
 }
 

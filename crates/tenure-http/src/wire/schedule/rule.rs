@@ -9,45 +9,45 @@ use super::super::submit::instant;
 use crate::problem::Problem;
 use crate::schedules::bad::told;
 
-/// When the slots are. Exactly one sort is said.
+/// The rule of a schedule. Set exactly one kind of rule.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Rule")]
 pub struct RuleSpec {
-    /// A cron expression of 5 or 6 fields; with 6, the first is the second.
+    /// Cron expression of 5 or 6 fields; with 6, the first field is the second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// How the expression is meant; `ncrontab` if it is not said.
+    /// Dialect of the cron expression; default `ncrontab`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialect: Option<DialectName>,
-    /// A steady interval, on a grid that late runs do not shift.
+    /// Fixed interval, on a grid that late runs do not shift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every_seconds: Option<f64>,
-    /// An instant of that grid; the beginning of 1970 if it is not said.
+    /// A point of that grid; default 1970-01-01T00:00:00Z.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grid_from: Option<String>,
-    /// A wait after the end of each run.
+    /// Delay after the end of each run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_seconds: Option<f64>,
-    /// Instants, each once: RFC 3339 with an offset.
+    /// Times of single runs: RFC 3339 with an offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Vec<String>>,
-    /// A recurrence rule of a calendar, such as `DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO`.
+    /// iCalendar recurrence rule, such as `DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
-    /// A line of text, such as `weekly mon-fri 09:30`.
+    /// Schedule as text, such as `weekly mon-fri 09:30`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// What a cron expression means where cron programs disagree.
+/// The cron dialect, for expressions that cron programs interpret differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Dialect")]
 pub enum DialectName {
-    /// A day has to match both the day and the weekday.
+    /// A day must match both day of month and weekday.
     Ncrontab,
-    /// A day has to match one of them, if both are said.
+    /// A day must match day of month or weekday, if both are restricted.
     Unix,
 }
 
@@ -126,7 +126,7 @@ impl RuleSpec {
             ("spec.grid_from", self.grid_from.is_some(), self.every_seconds.is_some()),
         ] {
             if is_said && !of {
-                return Err(Invalid::new(field, "it", "none with a rule of this sort").into());
+                return Err(Invalid::new(field, "a value", "none with this kind of rule").into());
             }
         }
         let number = rules.len();

@@ -7,88 +7,88 @@ use tenure::{Fate, Origin, SlotRecord};
 
 use super::document::skipped;
 
-/// A slot.
+/// A run of a schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Slot")]
 pub struct SlotDocument {
-    /// When.
+    /// Scheduled time.
     pub at: String,
-    /// What the clocks of the schedule's zone show then.
+    /// Local time in the schedule's time zone.
     pub local: String,
-    /// What a change of the clocks did to it: `shifted`, `first` or `second`.
+    /// Effect of a clock change: `shifted`, `first` or `second`.
     pub clock_change: Option<&'static str>,
 }
 
-/// The next slots of a schedule.
+/// The next runs of a schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NextRuns {
-    /// The slots.
+    /// The runs.
     pub items: Vec<SlotDocument>,
 }
 
-/// What a schedule comes to that somebody thinks of.
+/// Preview of a schedule.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct PreviewAnswer {
-    /// What it means, in plain words.
+    /// The schedule in plain words.
     pub description: String,
-    /// The schedule as a line of text.
+    /// The schedule as text.
     pub schedule: String,
-    /// Its next slots.
+    /// The next runs.
     pub next: Vec<SlotDocument>,
-    /// What is allowed and may not be meant, each as a sentence.
+    /// Warnings about valid settings that may be unintended.
     pub warnings: Vec<String>,
 }
 
-/// Which slots of the past would get jobs.
+/// Past runs that a backfill would enqueue.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BackfillPreview {
-    /// The slots, a thousand at most.
+    /// The runs; at most 1000.
     pub slots: Vec<SlotDocument>,
-    /// Whether there are more.
+    /// `true` if there are more.
     pub capped: bool,
 }
 
-/// What a backfill has brought.
+/// Result of a backfill.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BackfillAnswer {
-    /// How many jobs that were not there before.
+    /// Number of new jobs.
     pub jobs: usize,
-    /// What to say as `from` to go on; none if all is done. To go on from an earlier instant is no harm.
+    /// Value of `from` to continue with; omitted if the backfill is complete. An earlier value is safe.
     pub next_from: Option<String>,
 }
 
-/// What became of a slot, or of some that follow one another.
+/// Outcome of one run or of consecutive runs.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Run")]
 pub struct RunDocument {
-    /// The schedule.
+    /// Schedule name.
     pub schedule: String,
-    /// The first of the slots.
+    /// Scheduled time of the first run.
     pub first_at: String,
-    /// The last of them.
+    /// Scheduled time of the last run.
     pub last_at: String,
-    /// How many; none if they are too many to be counted.
+    /// Number of runs; omitted if too many to count.
     pub count: Option<u64>,
-    /// From where they come: `schedule`, `start`, `trigger` or `backfill`.
+    /// Origin: `schedule`, `start`, `trigger` or `backfill`.
     pub origin: &'static str,
-    /// What became of them: `ran`, `coalesced` or `skipped`.
+    /// Outcome: `ran`, `coalesced` or `skipped`.
     pub outcome: &'static str,
-    /// The job, if there is one.
+    /// ID of the job, if there is one.
     pub job_id: Option<String>,
-    /// The slot whose job stands for them.
+    /// Scheduled time of the run whose job stands for these.
     pub coalesced_into: Option<String>,
-    /// Why they were skipped: `busy`, `missed`, `too_many`, `too_late`, `paused` or `edited`.
+    /// Reason: `busy`, `missed`, `too_many`, `too_late`, `paused` or `edited`.
     pub skipped_because: Option<&'static str>,
-    /// When that was decided.
+    /// Time of the decision.
     pub decided_at: String,
 }
 
-/// A page of what became of slots. It may be short, or even empty, and still go on.
+/// A page of run history. A page may be short or empty although more follow.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunPage {
-    /// What became of them, the latest first.
+    /// Records, latest first.
     pub items: Vec<RunDocument>,
-    /// What to give as `cursor` for the next page; none at the end.
+    /// Cursor of the next page; omitted on the last page.
     pub next_cursor: Option<String>,
 }
 

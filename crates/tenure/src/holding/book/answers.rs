@@ -28,7 +28,7 @@ impl Book {
         let Some(Request { sent, about }) = self.requests.remove(&number) else { return };
         let answer = answer.and_then(|outcomes| {
             let (wishes, answers) = (about.len(), outcomes.len());
-            let odd = || Fault::Broken(format!("the store answered {answers} of {wishes} wishes"));
+            let odd = || Fault::Broken(format!("the store returned {answers} results for {wishes} requests"));
             (wishes == answers).then_some(outcomes).ok_or_else(odd)
         });
         let chance = self.chance.fraction();
@@ -109,11 +109,11 @@ impl Book {
         let chance = self.chance.fraction();
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let (fence, until) = grant;
-        let late = cfg!(feature = "mutant-lease-deadline-from-receipt");
+        let late = cfg!(mutant = "lease-deadline-from-receipt");
         let deadline = entry.beat.deadline(if late { now.moment } else { sent });
         if deadline.is_some_and(|deadline| deadline <= now.moment) {
             // The answer took so long that it says nothing about now. Asked again, the time starts again.
-            let late = Fault::Unknown("the answer came when the lease was over".to_owned());
+            let late = Fault::Unknown("the renewal arrived after the lease had expired".to_owned());
             return self.failed(now, number, &late, chance);
         }
         let since = match entry.beat.ttl() {
@@ -160,7 +160,7 @@ impl Book {
             } else {
                 STAY
             };
-            let pause = if cfg!(feature = "mutant-waits-for-hint") { STAY * 10_000 } else { pause };
+            let pause = if cfg!(mutant = "waits-for-hint") { STAY * 10_000 } else { pause };
             wanted.next = Some(now.moment.after(pause));
             (wanted.looks, wanted.last) = (true, Some(Ok(refusal)));
             return;
@@ -273,7 +273,7 @@ impl Book {
     }
 
     fn odd(&mut self, now: Now, number: Number, outcome: &LeaseOutcome) {
-        let fault = Fault::Broken(format!("the store answered {outcome:?} to another wish"));
+        let fault = Fault::Broken(format!("the store returned an unexpected result: {outcome:?}"));
         self.failed(now, number, &fault, 1.0);
     }
 

@@ -217,7 +217,7 @@ impl Book {
             Stage::Wanted(wanted) if has_passed(wanted.until) => return self.over(now, number),
             Stage::Leaving(leaving) if has_passed(leaving.give_up) => {
                 let fault = leaving.fault.clone();
-                let fault = fault.unwrap_or_else(|| Fault::Unknown("there was no answer in time".into()));
+                let fault = fault.unwrap_or_else(|| Fault::Unknown("no answer in time".into()));
                 let end = leaving.said.clone().unwrap_or(Gone::Unheard(fault));
                 return self.gone(number, end);
             }

@@ -133,7 +133,7 @@ async fn a_name_that_is_too_long_is_refused_with_the_bytes_that_are_left_for_it(
     let reservations = two(&fleet).await.0.reservations();
     let longest = limits::LEASE_NAME_BYTES - "reservation/fleet/".len();
     let told = reservations.reserve(&"x".repeat(longest + 1), PERIOD).await.unwrap_err().to_string();
-    let counted = format!("job: text of {} bytes; allowed: 1 to {longest} bytes without", longest + 1);
+    let counted = format!("job: {} bytes; expected 1 to {longest} bytes without", longest + 1);
     assert!(told.starts_with(&counted), "{told}");
     assert!(reservations.reserve(&"x".repeat(longest), PERIOD).await.unwrap().is_ok());
 }
@@ -151,7 +151,7 @@ async fn names_of_jobs_are_refused_or_distinct() {
         assert!(!reservations.has(bad));
     }
     let told = reservations.reserve(&"x".repeat(1020), PERIOD).await.unwrap_err().to_string();
-    assert!(told.contains("text of 1020 bytes") && told.contains("1 to 1006 bytes"), "{told}");
+    assert!(told.contains("1020 bytes") && told.contains("1 to 1006 bytes"), "{told}");
     let good =
         ["report", "Report", "a/b", "a.b", "a b", "æ", "ae", "é", "e\u{301}", "%2F", "a%2Fb", " report"];
     let mut held = Vec::new();

@@ -144,7 +144,7 @@ async fn waiting_for_a_lease_spends_no_attempt_and_gives_the_slot_to_others() {
     assert!(!job.state.is_finished());
     assert!(job.delivery < 12, "it rests longer and longer: {}", job.delivery);
     let lines = tenure.jobs().logs(waits, (0, 0), 100).await.unwrap();
-    assert!(lines[0].text.contains(SEVEN) && lines[0].text.contains("it is held by"), "{lines:?}");
+    assert!(lines[0].text.contains(SEVEN) && lines[0].text.contains("held by"), "{lines:?}");
 
     held.release().await;
     fleet.until("it is done", async || state(&tenure, waits, &fleet).await == StateName::Succeeded).await;

@@ -308,7 +308,7 @@ async fn mistakes_are_start_up_errors() {
     let twice = told(|worker| compactor(compactor(worker))).await;
     assert!(twice.contains("compactor") && twice.contains("twice"), "{twice}");
     let host = told(|worker| worker.singleton_with("x", Singleton::host("y"), compact)).await;
-    assert!(host.contains("listener of a host scope"), "{host}");
+    assert!(host.contains("listener with a host scope"), "{host}");
     let setting =
         told(|worker| worker.singleton_with("x", Singleton::function().scope("%tenure_no_such%"), compact))
             .await;

@@ -86,7 +86,7 @@ fn a_scope_that_cannot_be_filled_in_is_refused() {
         ("{deep.other}", "No value for named parameter 'deep.other'."),
         ("{list}", "a list or an object"),
         ("{deep.er}", "a list or an object"),
-        ("a%var1", "a % at 1 that nothing closes"),
+        ("a%var1", "an unclosed % at 1"),
         ("%unknown%", "%unknown%"),
         ("%%", "%%"),
         ("ab{x", "a { at 2"),
@@ -114,7 +114,7 @@ fn a_listener_has_no_args() {
 fn a_host_scope_needs_a_name_and_has_no_listener() {
     let told = |singleton: &Singleton, mode| lock(singleton, mode, &Value::Null).unwrap_err().to_string();
     assert!(told(&Singleton::host(""), Mode::Function).contains("without a name"));
-    assert!(told(&Singleton::host("x"), Mode::Listener).contains("listener of a host scope"));
+    assert!(told(&Singleton::host("x"), Mode::Listener).contains("listener with a host scope"));
     let nameless = Singleton::function().lock(&host(), "", Mode::Function, settings, &Value::Null);
     assert!(nameless.unwrap_err().to_string().contains("a function without a name"));
 }

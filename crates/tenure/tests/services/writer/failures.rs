@@ -237,7 +237,7 @@ async fn a_message_whose_hosts_all_die_is_parked() {
     fleet.until("the next one is written", async || book.all() == [1]).await;
     let job = tenure.jobs().get(killer).await.unwrap();
     assert_eq!(job.state.name(fleet.clock.now()), StateName::Failed);
-    assert!(job.failure.unwrap().message.contains("tried 3 times"));
+    assert!(job.failure.unwrap().message.contains("failed after 3 attempts"));
     last.stop().await.1.unwrap();
 }
 

@@ -14,7 +14,7 @@ async fn a_full_mailbox_refuses_or_lets_wait() {
     send(&mailbox, 0..3).await;
     let full = mailbox.try_send(&Entry { number: 9 }).await.unwrap().unwrap_err();
     assert_eq!((full.depth, full.limit), (3, 3));
-    assert_eq!(full.to_string(), "the mailbox holds 3 messages, and 3 at most");
+    assert_eq!(full.to_string(), "the mailbox is full: it has 3 messages and its limit is 3");
 
     let waiting = tokio::spawn({
         let mailbox = mailbox.clone();
@@ -74,10 +74,10 @@ async fn the_name_of_a_writer_is_refused_with_the_bytes_that_are_left_for_it() {
     let longest = limits::NAME_BYTES - "writer.fleet.".len();
     assert!(tenure.writer(&"x".repeat(longest)).is_ok());
     let told = tenure.writer(&"x".repeat(longest + 1)).unwrap_err().to_string();
-    let counted = format!("writer: text of {} bytes; allowed: 1 to {longest} of the characters", longest + 1);
+    let counted = format!("writer: {} bytes; expected 1 to {longest} characters of", longest + 1);
     assert!(told.starts_with(&counted), "{told}");
     let told = tenure.writer("a b").unwrap_err().to_string();
-    assert!(told.starts_with("writer: text with the character ' '"), "{told}");
+    assert!(told.starts_with("writer: invalid character ' '"), "{told}");
 }
 
 /// Messages are due before all time, so that nothing but their number decides which comes first.

@@ -1,0 +1,12 @@
+//! What the pages of the book show, one module for each page. The blocks of the pages stand here, line for line.
+
+mod first_job;
+mod handlers;
+mod in_your_service;
+mod retries;
+mod testing;
+mod transactions;
+mod workers;
+
+/// What a test returns.
+type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
