@@ -1,13 +1,13 @@
-//! Every example runs to its end by itself and says what it shows.
+//! Every example runs to its end and prints what it shows.
 
 use std::process::Command;
 
-/// Runs an example in a folder of its own. These lines have to come in this order, others may come between.
+/// Runs an example in an empty folder. Its output must contain these lines in this order.
 fn shows(program: &str, lines: &[&str]) {
     shows_with(program, &[], lines);
 }
 
-/// The same for one that is told something.
+/// The same with arguments.
 fn shows_with(program: &str, args: &[&str], lines: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let run = Command::new(program).args(args).current_dir(folder.path()).env_remove("DATABASE_URL").output();
@@ -72,8 +72,8 @@ fn bulk_stores_all_or_nothing() {
 #[test]
 fn progress_and_cancel_ends_a_running_job_politely() {
     let lines = [
-        "handler: removing half a film, because cancelled: nobody wants to see it",
-        "failure: cancelled: nobody wants to see it",
+        "handler: removing half a film, because cancelled: the customer has left",
+        "failure: cancelled: the customer has left",
         "log: removed what was rendered",
     ];
     shows(env!("CARGO_BIN_EXE_progress_and_cancel"), &lines);
@@ -98,7 +98,7 @@ fn graceful_stop_gives_back_what_did_not_end() {
 
 #[test]
 fn told_to_end_needs_no_signal() {
-    shows(env!("CARGO_BIN_EXE_told_to_end"), &["settled 1, told to end: true"]);
+    shows(env!("CARGO_BIN_EXE_told_to_end"), &["settled 1, told to stop: true"]);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn inspect_finds_what_failed_and_does_it_again() {
         "row 17 failed: the row has no date",
         "  log: reading row 17",
         "row 7 failed: the row has no date",
-        "2 jobs shall be done again",
+        "2 jobs run again",
         "queue default: jobs are waiting",
     ];
     shows(env!("CARGO_BIN_EXE_inspect"), &lines);
@@ -136,7 +136,7 @@ fn singleton_runs_on_one_instance_at_a_time() {
         "10 charges are done, of each customer one at a time",
         "compactor on A ends, because the host is shutting down",
         "compactor runs on B under fence 2",
-        "nobody is on duty: true",
+        "no instance is on duty: true",
     ];
     shows(env!("CARGO_BIN_EXE_singleton"), &lines);
 }
@@ -181,7 +181,7 @@ fn own_effect_once_refuses_the_late_holder() {
     let lines = [
         "host B writes with fence",
         "host A writes with fence 1: TooLate",
-        "host A was told: 1 settlement refused",
+        "host A learns: 1 result rejected",
         "on the shelf: 1 entry, by host B",
     ];
     shows(env!("CARGO_BIN_EXE_own_effect_once"), &lines);
@@ -206,8 +206,8 @@ fn hold_a_lease_keeps_others_out_and_says_who_has_it() {
 fn fenced_write_refuses_the_late_holder_in_its_own_transaction() {
     let lines = [
         "host B writes with fence 2",
-        "host A with fence 1 is refused: the lease or job is no longer held by this owner",
-        "host A was told: it expired at",
+        "host A with fence 1 is rejected: the lease or job is no longer held by this owner",
+        "host A learns: it expired at",
         "on the shelf: by host B",
     ];
     shows(env!("CARGO_BIN_EXE_fenced_write"), &lines);
@@ -275,7 +275,7 @@ fn timers_fire_and_answer_what_they_did_and_will_do() {
     shows(env!("CARGO_BIN_EXE_timers"), &lines);
 }
 
-/// What the example of stars tells, whichever store its instances have in common.
+/// The output of the stars example, on any store.
 const STARS: [&str; 10] = [
     "two instances of a service have one store",
     "the first is killed (kill -9) while it builds ",
@@ -285,7 +285,7 @@ const STARS: [&str; 10] = [
     "4 stars were watched by being told each change (server-sent events): all came",
     "every place to watch answered 200 until its star was there, and then 303: true",
     "stars asked for: 12; stars in the sky: 12",
-    "204 when whoever watched Sol is done with it",
+    "204 when the watcher of Sol removes it",
     "404 from then on",
 ];
 
@@ -297,7 +297,7 @@ fn stars_are_made_once_although_an_instance_is_killed() {
 #[test]
 fn stars_are_made_once_on_a_database_as_well() {
     let server = own_postgres::Server::start_hasty().expect("a test has a PostgreSQL of its own");
-    // What a first run leaves behind is none of the second one's business.
+    // The second run must not see what the first one left behind.
     for _ in 0..2 {
         shows_with(env!("CARGO_BIN_EXE_stars"), &[&server.url()], &STARS);
     }

@@ -1,4 +1,4 @@
-//! How do I test my jobs? This file is what the page on testing shows.
+//! How do I test my jobs? The page on testing shows this file.
 
 use std::time::Duration;
 

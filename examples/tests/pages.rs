@@ -1,9 +1,12 @@
-//! What the README and the guide show is code that the tests have compiled and run.
+//! Checks that the README and the book show code that the tests compile and run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tenure::limits;
+
+/// The folders of the code that the pages show, with all that is in them.
+const FOLDERS: [&str; 3] = ["examples/src", "examples/tests", "examples/service/src"];
 
 /// A block of Rust on a page.
 struct Block {
@@ -22,9 +25,9 @@ fn the_readme_shows_the_hello_that_runs() {
 
 #[test]
 fn every_block_of_the_guide_stands_in_an_example() {
-    let sources: Vec<String> = ["examples/src/bin", "examples/src/bin/stars", "examples/tests"]
+    let sources: Vec<String> = FOLDERS
         .iter()
-        .flat_map(|folder| files(&root().join(folder), "rs"))
+        .flat_map(|folder| programs(&root().join(folder)))
         .map(|path| flat(&fs::read_to_string(path).unwrap()))
         .collect();
     let mut pages = files(&root().join("docs/guide"), "md");
@@ -39,6 +42,34 @@ fn every_block_of_the_guide_stands_in_an_example() {
     }
 }
 
+/// The page names versions, the example names folders as well.
+#[test]
+fn the_service_on_the_page_has_the_dependencies_of_the_example() {
+    let page = fs::read_to_string(root().join("docs/guide/in-your-service.md")).unwrap();
+    let (_, shown) = page.split_once("```toml\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    let example = fs::read_to_string(root().join("examples/service/Cargo.toml")).unwrap();
+    assert_eq!(section(shown, "[dependencies]"), section(&example, "[dependencies]"));
+}
+
+/// The dependencies of a section, with their versions and features alone.
+fn section(manifest: &str, name: &str) -> Vec<String> {
+    let (_, rest) = manifest.split_once(&format!("{name}\n")).expect("the section exists");
+    let lines = rest.lines().take_while(|line| !line.starts_with('[')).filter(|line| !line.is_empty());
+    let plain = |line: &str| {
+        let path = line.split_once("path = ").and_then(|(_, rest)| rest.split_once(", "));
+        let line = match path {
+            Some((path, _)) => line.replace(&format!("path = {path}, "), ""),
+            None => line.to_owned(),
+        };
+        match line.strip_suffix(r#"" }"#).and_then(|line| line.split_once(r#"{ version = ""#)) {
+            Some((name, version)) => format!(r#"{name}"{version}""#),
+            None => line,
+        }
+    };
+    lines.map(plain).collect()
+}
+
 #[test]
 fn the_limits_on_the_page_are_those_of_the_code() {
     let page = fs::read_to_string(root().join("docs/guide/enqueueing.md")).unwrap();
@@ -49,8 +80,8 @@ fn the_limits_on_the_page_are_those_of_the_code() {
         ("args", limits::ARGS_BYTES),
         ("args", limits::JSON_DEPTH),
         ("tags", limits::TAGS),
-        ("notes", limits::META_ENTRIES),
-        ("notes", limits::META_BYTES),
+        ("metadata", limits::META_ENTRIES),
+        ("metadata", limits::META_BYTES),
         ("unique key", limits::UNIQUE_KEY_BYTES),
         ("ordering, limit and share key", limits::KEY_BYTES),
         ("limit", limits::LIMIT_MOST as usize),
@@ -69,7 +100,7 @@ fn the_limits_on_the_page_are_those_of_the_code() {
     }
 }
 
-/// The blocks marked `rust`, and not those marked `rust,ignore`.
+/// The blocks marked `rust`, without those marked `rust,ignore`.
 fn blocks(page: &Path) -> Vec<Block> {
     let text = fs::read_to_string(page).expect("a page can be read");
     let mut blocks = Vec::new();
@@ -87,12 +118,19 @@ fn blocks(page: &Path) -> Vec<Block> {
     blocks
 }
 
-/// The lines without their indentation, which differs between a page and a program.
+/// The lines without their indentation, which differs between page and program.
 fn flat(code: &str) -> String {
     code.lines()
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .fold(String::new(), |flat, line| flat + line + "\n")
+}
+
+/// The Rust files of a folder and of those in it.
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder).expect("a folder can be read");
+    let inner = all.map(|entry| entry.expect("it has entries").path()).filter(|path| path.is_dir());
+    inner.flat_map(|path| programs(&path)).chain(files(folder, "rs")).collect()
 }
 
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {

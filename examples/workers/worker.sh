@@ -1,58 +1,58 @@
 #!/bin/sh
-# A worker in sh; it needs curl and jq: TENURE_URL=http://localhost:8368 ./worker.sh
-# It does one job at a time. Told to stop (SIGTERM), it finishes the one that it runs and claims no more.
+# A worker in sh. Needs curl and jq. Run: TENURE_URL=http://localhost:8368 ./worker.sh
+# It runs one job at a time. On SIGTERM it finishes the running job and exits.
 set -u
-for need in curl jq; do
-  command -v "$need" >/dev/null || { echo "worker.sh needs $need" >&2; exit 127; }
+for tool in curl jq; do
+  command -v "$tool" >/dev/null || { echo "worker.sh needs $tool" >&2; exit 127; }
 done
 url=${TENURE_URL:-http://localhost:8368} lease=${TENURE_LEASE:-30} name="worker.sh on $(uname -n)" worker='' stopping=''
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT && trap 'stopping=1' TERM
 
-ask() { # PATH PATIENCE: sends what comes in; fails if it is not answered well
+post() { # PATH WAIT_SECONDS: sends standard input; fails on an HTTP error
   curl -sS --fail-with-body -m $(($2 + 10)) -H 'content-type: application/json' -H "prefer: wait=$2" --data-binary @- "$url$1"
 }
 
-tell() { # FRACTION MESSAGE: how far the work has come
+progress() { # FRACTION MESSAGE: sent with the next heartbeat
   jq -nc --argjson f "$1" --arg m "$2" '{fraction: $f, message: $m}' >"$dir/new" && mv "$dir/new" "$dir/progress"
 }
 
-handle() { # KIND ARGS: the work. What it prints is the result, as JSON; if it fails, what it complains of is the error
-  tell 0.5 'at it'
+handle() { # KIND ARGS: your work. Print the result as JSON, or print an error to standard error and fail.
+  progress 0.5 'working'
   case $1 in
     add) printf %s "$2" | jq 'add' ;;
     wait) for _ in $(seq "$(printf %s "$2" | jq '.[0]')"); do sleep 1; done; echo true ;;
-    *) echo "nobody here can do $1" >&2; return 1 ;;
+    *) echo "unknown kind: $1" >&2; return 1 ;;
   esac
 }
 
-live() { # PID: says that the job is being done, and ends the work if it shall end
+heartbeat() { # PID: renews the lease, and stops the work if the job is cancelled or lost
   ticks=0
   while sleep 1; do
     ticks=$((ticks + 1)) && [ $((ticks * 3 % (lease / 3 * 3))) -eq 0 ] || continue
     jq -c --slurpfile progress "$dir/progress" '{running: [{job_id: .id, token, progress: $progress[0]}]}' "$dir/job" |
-      ask "/v1/workers/$worker/heartbeat" 0 >"$dir/beat" || continue
+      post "/v1/workers/$worker/heartbeat" 0 >"$dir/beat" || continue
     jq -e '.cancel + .lost == []' "$dir/beat" >/dev/null || { : >"$dir/stop"; kill "$1"; }
   done
 }
 
-run() { # Does the job in $dir/job, and tells how it went.
+run() { # Runs the job in $dir/job and reports its result.
   rm -f "$dir/done" "$dir/stop"; echo null >"$dir/progress"
   (handle "$(jq -r .kind "$dir/job")" "$(jq -c .args "$dir/job")" >"$dir/out" 2>"$dir/err" && : >"$dir/done") & work=$!
-  live "$work" & live=$!
+  heartbeat "$work" & beat=$!
   while kill -0 "$work" 2>/dev/null; do wait "$work"; done
-  kill "$live" && wait "$live"
-  end='{outcome: "fail", error: {detail: $err}}'
-  if [ -e "$dir/done" ]; then end='{outcome: "complete", result: $out[0]}'; fi
-  if [ -e "$dir/stop" ]; then end='{outcome: "release"}' && : >"$dir/out"; fi
-  jq -c --slurpfile out "$dir/out" --arg err "$(cat "$dir/err")" "{items: [{job_id: .id, token} + $end]}" "$dir/job" >"$dir/end"
-  tries=0 # Once the lease is over, it is in vain.
-  until ask /v1/settle 0 <"$dir/end" >/dev/null || [ $((tries += 1)) -ge "$lease" ]; do sleep 1; done
+  kill "$beat" && wait "$beat"
+  item='{outcome: "fail", error: {detail: $err}}'
+  if [ -e "$dir/done" ]; then item='{outcome: "complete", result: $out[0]}'; fi
+  if [ -e "$dir/stop" ]; then item='{outcome: "release"}' && : >"$dir/out"; fi
+  jq -c --slurpfile out "$dir/out" --arg err "$(cat "$dir/err")" "{items: [{job_id: .id, token} + $item]}" "$dir/job" >"$dir/item"
+  tries=0 # Retry until the lease is over.
+  until post /v1/settle 0 <"$dir/item" >/dev/null || [ $((tries += 1)) -ge "$lease" ]; do sleep 1; done
 }
 
 while [ -z "$stopping" ]; do
   jq -nc --arg w "$worker" --arg name "$name" --argjson lease "$lease" \
     '{limit: 1, $name, lease_seconds: $lease} + if $w == "" then {} else {worker_id: $w} end' |
-    ask /v1/claim 5 >"$dir/claim" || { # Told to take no more jobs, it asks on until it is told to end.
+    post /v1/claim 5 >"$dir/claim" || { # A quiet worker gets 409 and keeps polling until the command is "terminate".
       grep -q '"command":"terminate"' "$dir/claim" && stopping=1; sleep 1; continue; }
   worker=$(jq -r .worker_id "$dir/claim"); jq -ce '.jobs[0] // empty' "$dir/claim" >"$dir/job" && run
 done

@@ -1,14 +1,18 @@
 //! `test` and `ci`: everything that has to hold before a change is pushed.
+//!
+//! Each crate is compiled once. The compiler that lints it also generates the code of its tests, and rustdoc checks the
+//! documentation when it is called for the documentation's examples.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::programs;
+use crate::programs::{self, Plan};
 use crate::tally::Tally;
 
-/// What a component of the toolchain that is not installed means.
+/// The consequence of a missing component of the toolchain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// Its step is left out, and the last lines say so: a fresh machine can run the tests.
@@ -17,39 +21,8 @@ pub enum Missing {
     Fails,
 }
 
-/// One step: a cargo command and the component it needs.
-#[derive(Debug)]
-struct Step {
-    name: &'static str,
-    args: &'static [&'static str],
-    env: &'static [(&'static str, &'static str)],
-    /// The cargo subcommand that proves the component is there, and the name by which rustup knows it.
-    component: Option<(&'static str, &'static str)>,
-}
-
-/// What comes before the tests, whose closing lines are to be the last thing on the screen: checks without code generation,
-/// which share what they build.
-const STEPS: &[Step] = &[
-    Step {
-        name: "format",
-        args: &["fmt", "--all", "--check"],
-        env: &[],
-        component: Some(("fmt", "rustfmt")),
-    },
-    Step {
-        name: "lints",
-        args: &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
-        env: &[],
-        component: Some(("clippy", "clippy")),
-    },
-    Step {
-        name: "documentation",
-        // The libraries only: the program and the library are both called tenure, and their pages would collide.
-        args: &["doc", "--workspace", "--lib", "--no-deps", "--locked"],
-        env: &[("RUSTDOCFLAGS", "-D warnings")],
-        component: None,
-    },
-];
+/// The lints deny warnings. The separator is that of the clippy driver.
+const LINTS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -58,59 +31,74 @@ enum Outcome {
     Skipped,
 }
 
-/// Runs every step, also after one has failed, and ends with what became of them.
-pub fn run(missing: Missing) -> Result<(), Failure> {
+struct Step {
+    name: &'static str,
+    outcome: Outcome,
+    seconds: u64,
+}
+
+/// Runs every step, also after one has failed, and ends with their outcomes and times.
+pub fn run(missing: Missing, plan: Plan) -> Result<(), Failure> {
     let root = files::root();
-    let mut outcomes = Vec::new();
+    let mut steps = Vec::new();
     let mut tally = Tally::default();
-    for step in STEPS {
-        println!("\n── {}: cargo {}", step.name, step.args.join(" "));
-        outcomes.push((step.name, run_step(&root, step, missing, &mut tally)?));
+    steps.push(timed("format", || format(&root, missing))?);
+    let mut linter = linter();
+    if linter.is_none() {
+        println!("\nclippy is not installed; `rustup component add clippy` installs it");
+        steps.push(Step { name: "lints", outcome: of_missing(missing), seconds: 0 });
     }
-    // One failing program does not hide what the others have to say.
+    let mut built = Vec::new();
+    println!("\n── lints and test programs");
+    steps.push(timed("build", || {
+        built = programs::build(&root, linter.as_deref())?;
+        Ok(if built.is_empty() { Outcome::Failed } else { Outcome::Passed })
+    })?);
     println!("\n── tests");
-    outcomes.push(("tests", outcome_of(programs::run(&root, &mut tally)?)));
+    steps.push(timed("tests", || {
+        let passed = programs::run(&root, built, linter.take().as_deref(), plan, &mut tally)?;
+        Ok(if passed { Outcome::Passed } else { Outcome::Failed })
+    })?);
     println!();
-    for (name, outcome) in &outcomes {
-        println!("{}", line_of(name, *outcome));
+    for step in &steps {
+        println!("{}", line_of(step));
     }
     println!("\n{} passed, {} failed", tally.passed, tally.failed);
     if tally.alone > 0 {
-        println!(
-            "{} of them passed only when tried once more, alone; what they said at first is above",
-            tally.alone
-        );
+        println!("{} of them passed only in a second run, alone; their first output is above", tally.alone);
     }
-    verdict(&outcomes)
+    verdict(&steps)
 }
 
-fn run_step(root: &Path, step: &Step, missing: Missing, tally: &mut Tally) -> Result<Outcome, Failure> {
-    if let Some((subcommand, component)) = step.component
-        && !is_installed(root, subcommand)?
-    {
-        println!("cargo {subcommand} is not installed; `rustup component add {component}` installs it");
-        return Ok(match missing {
-            Missing::Skipped => Outcome::Skipped,
-            Missing::Fails => Outcome::Failed,
-        });
-    }
-    let lost = |error: std::io::Error| Failure::check(format!("cargo {}: {error}", step.args[0]));
-    let mut command = cargo(root);
-    let mut running = command
-        .args(step.args)
-        .envs(step.env.iter().copied())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(lost)?;
-    if let Some(output) = running.stdout.take() {
-        tally.add_all(Tally::of(output).map_err(lost)?);
-    }
-    let status = running.wait().map_err(lost)?;
-    Ok(outcome_of(status.success()))
+#[expect(clippy::disallowed_methods, reason = "the time of a build is real time")]
+fn timed(name: &'static str, step: impl FnOnce() -> Result<Outcome, Failure>) -> Result<Step, Failure> {
+    let start = Instant::now();
+    let outcome = step()?;
+    Ok(Step { name, outcome, seconds: start.elapsed().as_secs() })
 }
 
-fn outcome_of(passed: bool) -> Outcome {
-    if passed { Outcome::Passed } else { Outcome::Failed }
+fn format(root: &Path, missing: Missing) -> Result<Outcome, Failure> {
+    println!("\n── format: cargo fmt --all --check");
+    if !is_installed(root, "fmt")? {
+        println!("rustfmt is not installed; `rustup component add rustfmt` installs it");
+        return Ok(of_missing(missing));
+    }
+    let status = cargo(root).args(["fmt", "--all", "--check"]).status();
+    let status = status.map_err(|error| Failure::check(format!("cargo fmt: {error}")))?;
+    Ok(if status.success() { Outcome::Passed } else { Outcome::Failed })
+}
+
+fn of_missing(missing: Missing) -> Outcome {
+    match missing {
+        Missing::Skipped => Outcome::Skipped,
+        Missing::Fails => Outcome::Failed,
+    }
+}
+
+/// The driver of clippy beside cargo: as a compiler it lints and generates code in one pass.
+fn linter() -> Option<PathBuf> {
+    let cargo = PathBuf::from(std::env::var_os("CARGO")?);
+    Some(cargo.with_file_name("clippy-driver")).filter(|driver| driver.is_file())
 }
 
 fn is_installed(root: &Path, subcommand: &str) -> Result<bool, Failure> {
@@ -130,18 +118,28 @@ pub fn cargo(root: &Path) -> Command {
     command
 }
 
-fn line_of(name: &str, outcome: Outcome) -> String {
-    let word = match outcome {
-        Outcome::Passed => "ok",
-        Outcome::Failed => "FAILED",
-        Outcome::Skipped => "left out: not installed",
-    };
-    format!("{name:14} {word}")
+/// The environment in which cargo compiles with lints, if the linter is there.
+pub fn linting(linter: Option<&Path>) -> Vec<(String, String)> {
+    linter.map_or_else(Vec::new, |driver| {
+        vec![
+            ("RUSTC_WORKSPACE_WRAPPER".to_owned(), driver.display().to_string()),
+            ("CLIPPY_ARGS".to_owned(), LINTS.to_owned()),
+        ]
+    })
 }
 
-fn verdict(outcomes: &[(&str, Outcome)]) -> Result<(), Failure> {
+fn line_of(step: &Step) -> String {
+    let word = match step.outcome {
+        Outcome::Passed => "ok",
+        Outcome::Failed => "FAILED",
+        Outcome::Skipped => "skipped: not installed",
+    };
+    format!("{:8} {:>5} s  {word}", step.name, step.seconds)
+}
+
+fn verdict(steps: &[Step]) -> Result<(), Failure> {
     let failed: Vec<&str> =
-        outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Failed).map(|(name, _)| *name).collect();
+        steps.iter().filter(|step| step.outcome == Outcome::Failed).map(|step| step.name).collect();
     if failed.is_empty() {
         return Ok(());
     }
@@ -152,15 +150,20 @@ fn verdict(outcomes: &[(&str, Outcome)]) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
+    fn step(name: &'static str, outcome: Outcome) -> Step {
+        Step { name, outcome, seconds: 1 }
+    }
+
     #[test]
     fn one_failed_step_fails_the_run_and_is_named() {
-        let outcomes = [("format", Outcome::Passed), ("lints", Outcome::Failed), ("tests", Outcome::Passed)];
-        assert_eq!(verdict(&outcomes), Err(Failure::check("failed: lints")));
+        let steps =
+            [step("format", Outcome::Passed), step("build", Outcome::Failed), step("tests", Outcome::Passed)];
+        assert_eq!(verdict(&steps), Err(Failure::check("failed: build")));
     }
 
     #[test]
     fn a_step_that_was_left_out_is_reported_but_does_not_fail() {
-        assert_eq!(verdict(&[("format", Outcome::Skipped), ("tests", Outcome::Passed)]), Ok(()));
-        assert!(line_of("format", Outcome::Skipped).contains("not installed"));
+        assert_eq!(verdict(&[step("format", Outcome::Skipped), step("tests", Outcome::Passed)]), Ok(()));
+        assert!(line_of(&step("format", Outcome::Skipped)).contains("not installed"));
     }
 }

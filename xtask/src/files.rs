@@ -71,7 +71,7 @@ fn walk(root: &Path, folder: &str, found: &mut Vec<String>) -> io::Result<()> {
         let kind = entry.file_type()?;
         if kind.is_dir() && !["target", ".git", ".tenure"].contains(&name.as_str()) {
             walk(root, &path, found)?;
-        } else if kind.is_file() {
+        } else if kind.is_file() || (kind.is_symlink() && root.join(&path).is_file()) {
             found.push(path);
         }
     }

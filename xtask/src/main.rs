@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use xtask::check::{self, Missing};
 use xtask::failure::Failure;
-use xtask::{lines, mutants, sim};
+use xtask::programs::Plan;
+use xtask::{book, documentation, files, lines, mutants, package, prose, sim};
 
 const HELP: &str = "\
 Automation for this repository.
@@ -12,20 +13,32 @@ Automation for this repository.
 Usage: cargo xtask <command>
 
 Commands:
-  test                       format, lints, documentation and all tests; what .ci/run calls.
-                             Without rustfmt or clippy it says so and goes on
-  ci                         the same, but a missing rustfmt or clippy is a failure; run it before you push
-  sim [--seeds N] [--from S] simulate whole clusters for N seeds, starting with seed S
+  test [--long]              run format, lints, documentation and all tests; .ci/run calls this.
+                             --long adds the fault tests that take minutes.
+                             Test programs that passed and have not changed since are skipped,
+                             and so is a missing rustfmt or clippy, which is reported
+  ci [--long]                the same, but nothing is skipped; run it before you push
+  sim [--seeds N] [--from S] simulate whole clusters for N seeds, from seed S
   mutants [--seeds N] [--only NAME]
-                             plant one bug after the other: the simulation has to find each within N seeds
-  lines                      how long the source files are
-  help                       this text
+                             plant each bug in turn: the simulation must find it within N seeds
+  package [--build]          check, pack and rehearse publishing every crate; --build compiles each
+                             from its package
+  lines                      print the length of each source file
+  book                       build the book into target/book
+  prose [PATH...]            check the text that people read, in these files or in all
+  help                       print this text
 
-Exit codes: 0 all well, 1 a check failed, 2 the command was not understood.
+Exit codes: 0 success, 1 a check failed, 2 invalid command.
 ";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(code) = mutants::compile_as_wrapper(&args) {
+        return code;
+    }
+    if let Some(rustdoc) = std::env::var_os(documentation::RUSTDOC) {
+        return documentation::run(&rustdoc, &args);
+    }
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -40,16 +53,26 @@ fn run(args: &[String]) -> Result<(), Failure> {
         return Err(Failure::usage(format!("which command?\n\n{HELP}")));
     };
     match command.as_str() {
-        "test" => no_more(rest).and_then(|()| check::run(Missing::Skipped)),
-        "ci" => no_more(rest).and_then(|()| check::run(Missing::Fails)),
+        "test" => check::run(Missing::Skipped, Plan { is_long: is_long(rest)?, is_complete: false }),
+        "ci" => check::run(Missing::Fails, Plan { is_long: is_long(rest)?, is_complete: true }),
         "sim" => sim::run(&sim::Sim::parse(rest)?),
         "mutants" => mutants::run(&mutants::Mutants::parse(rest)?),
+        "package" => package::run(&files::root(), package::Depth::parse(rest)?),
         "lines" => no_more(rest).and_then(|()| lines::run()),
+        "prose" => prose::run(rest),
+        "book" => no_more(rest).and_then(|()| book::run()),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())
         }
         other => Err(Failure::usage(format!("there is no command `{other}`\n\n{HELP}"))),
+    }
+}
+
+fn is_long(rest: &[String]) -> Result<bool, Failure> {
+    match rest.split_first() {
+        Some((option, more)) if option == "--long" => no_more(more).map(|()| true),
+        _ => no_more(rest).map(|()| false),
     }
 }
 

@@ -1,17 +1,25 @@
 //! `mutants`: plants one bug after the other, and demands that the simulation finds each.
+//!
+//! A bug is compiled in by `--cfg mutant="NAME"`. RUSTFLAGS would rebuild every dependency for it, so this program is the
+//! compiler wrapper of the workspace's crates instead, and adds the flag for the one crate that contains the bug.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use crate::failure::Failure;
 use crate::planted::{self, Planted, SIMULATION};
 use crate::{check, files};
 
-/// Within how many seeds each bug has to be found when nobody says otherwise.
+/// The default of `--seeds`.
 const SEEDS: u64 = 1_000;
-/// Where the bent programs are built: all in one place, so that each builds only what its flag bends.
+/// The target folder of all builds with a bug, so that each compiles only the bent crate and its dependents.
 const TARGET: &str = "target/mutants";
 const PROFILE: &str = "mutants";
+/// Tells the compiler wrapper which bug to compile in; empty for none.
+const PLANT: &str = "XTASK_PLANT";
+/// Tells the compiler wrapper which crate contains it, as rustc spells the crate's name.
+const PLANT_IN: &str = "XTASK_PLANT_IN";
 
 /// Which bugs to plant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +30,7 @@ pub struct Mutants {
     pub only: Option<String>,
 }
 
-/// What came of one bug.
+/// The result for one bug.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Found {
     /// At this seed, as a breach of this promise.
@@ -61,13 +69,13 @@ impl Mutants {
 
     fn chosen(&self, all: Vec<Planted>) -> Result<Vec<Planted>, Failure> {
         let Some(only) = &self.only else { return Ok(all) };
-        let wanted = |planted: &Planted| {
-            planted.flag == *only || planted.flag.strip_prefix("mutant-") == Some(only.as_str())
-        };
-        let chosen: Vec<Planted> = all.iter().filter(|planted| wanted(planted)).cloned().collect();
+        let chosen: Vec<Planted> = all.iter().filter(|planted| planted.name == *only).cloned().collect();
         if chosen.is_empty() {
-            let known: Vec<&str> = all.iter().map(|planted| planted.flag.as_str()).collect();
-            return Err(Failure::usage(format!("there is no planted bug `{only}`: {}", known.join(", "))));
+            let known: Vec<&str> = all.iter().map(|planted| planted.name.as_str()).collect();
+            return Err(Failure::usage(format!(
+                "unknown bug `{only}`; expected one of {}",
+                known.join(", ")
+            )));
         }
         Ok(chosen)
     }
@@ -76,41 +84,82 @@ impl Mutants {
 /// Runs the simulation as it is, which has to find nothing, and then with each bug.
 pub fn run(asked: &Mutants) -> Result<(), Failure> {
     let root = files::root();
+    let wrapper = std::env::current_exe()
+        .map_err(|error| Failure::check(format!("the path of this program is unknown: {error}")))?;
     let page = std::fs::read_to_string(root.join(planted::PAGE))
         .map_err(|error| Failure::check(format!("{} could not be read: {error}", planted::PAGE)))?;
-    let chosen = asked.chosen(planted::on_the_page(&page))?;
+    let all = planted::on_the_page(&page);
+    // An earlier run may have been stopped with a bug compiled in.
+    forget(&root, &all.iter().map(|planted| planted.bends.as_str()).collect())?;
+    let chosen = asked.chosen(all)?;
     let mut rows = Vec::new();
-    let clean = simulate(&root, None, asked.seeds)?;
+    let clean = simulate(&root, &wrapper, None, asked.seeds)?;
     println!("{}", line("no bug", &clean));
+    let mut bent = None;
     for planted in &chosen {
-        let found = simulate(&root, Some(&planted.flag), asked.seeds)?;
-        println!("{}", line(&planted.flag, &found));
+        forget(&root, &bent.into_iter().chain([planted.bends.as_str()]).collect())?;
+        bent = Some(planted.bends.as_str());
+        let found = simulate(&root, &wrapper, Some(planted), asked.seeds)?;
+        println!("{}", line(&planted.name, &found));
         rows.push((planted, found));
     }
+    // The next run without a bug must not find this one.
+    forget(&root, &bent.into_iter().collect())?;
     println!("\n{}", table(&rows));
     verdict(asked.seeds, &clean, &rows)
 }
 
-/// Builds the simulation with a flag, or without any, and runs it until it finds something.
-fn simulate(root: &Path, flag: Option<&str>, seeds: u64) -> Result<Found, Failure> {
+/// Removes what was built of these crates: cargo does not know that the wrapper's flag has changed.
+fn forget(root: &Path, crates: &BTreeSet<&str>) -> Result<(), Failure> {
+    if crates.is_empty() {
+        return Ok(());
+    }
+    let mut clean = check::cargo(root);
+    clean.args(["clean", "--quiet", "--locked", "--profile", PROFILE, "--target-dir", TARGET]);
+    clean.args(crates.iter().flat_map(|name| ["--package", name]));
+    let status = clean.status().map_err(|error| Failure::check(format!("cargo did not start: {error}")))?;
+    if status.success() { Ok(()) } else { Err(Failure::check("cargo clean failed")) }
+}
+
+/// Builds the simulation with a bug, or without any, and runs it until it finds something.
+fn simulate(root: &Path, wrapper: &Path, planted: Option<&Planted>, seeds: u64) -> Result<Found, Failure> {
+    let name = planted.map_or("", |planted| planted.name.as_str());
     let mut build = check::cargo(root);
     build.args(["build", "--quiet", "--locked", "--package", SIMULATION]);
     build.args(["--profile", PROFILE, "--target-dir", TARGET]);
-    build.args(flag.into_iter().flat_map(|flag| ["--features", flag]));
+    build.env("RUSTC_WORKSPACE_WRAPPER", wrapper).env(PLANT, name);
+    build.env(PLANT_IN, planted.map_or_else(String::new, |planted| planted.bends.replace('-', "_")));
     let built = build.status().map_err(|error| Failure::check(format!("cargo did not start: {error}")))?;
     if !built.success() {
-        return Err(Failure::check(format!("the simulation could not be built with {flag:?}")));
+        return Err(Failure::check(format!("the simulation could not be built with mutant `{name}`")));
     }
     let output = Command::new(root.join(TARGET).join(PROFILE).join(SIMULATION))
         .args(["--seeds", &seeds.to_string()])
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| Failure::check(format!("the simulation did not start: {error}")))?;
-    let told = String::from_utf8_lossy(&output.stdout);
-    Ok(found(&told, output.status.success()))
+    let report = String::from_utf8_lossy(&output.stdout);
+    Ok(found(&report, output.status.success()))
 }
 
-/// What the simulation told: see the report in `tenure-sim`.
+/// Compiles a crate if this program was started as the compiler wrapper of [`run`]; `args` is rustc and its arguments.
+pub fn compile_as_wrapper(args: &[String]) -> Option<ExitCode> {
+    let variable = |name| std::env::var(name).ok();
+    let (name, bends) = (variable(PLANT)?, variable(PLANT_IN)?);
+    let (rustc, args) = args.split_first()?;
+    let status = Command::new(rustc).args(args).args(cfg_for(args, &name, &bends)).status();
+    let is_compiled = status.is_ok_and(|status| status.success());
+    Some(if is_compiled { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The flag that compiles the bug in, if these are the arguments for the crate that contains it.
+fn cfg_for(args: &[String], name: &str, bends: &str) -> Vec<String> {
+    let is_bent = args.windows(2).any(|pair| pair[0] == "--crate-name" && pair[1] == bends);
+    let flag = || vec!["--cfg".to_owned(), format!("mutant=\"{name}\"")];
+    if is_bent && !name.is_empty() { flag() } else { Vec::new() }
+}
+
+/// Reads the report of `tenure-sim`.
 fn found(told: &str, is_good: bool) -> Found {
     if is_good {
         return Found::Never;
@@ -132,17 +181,17 @@ fn line(name: &str, found: &Found) -> String {
     }
 }
 
-/// What the page about planted bugs shows.
+/// Prints the table of the page.
 fn table(rows: &[(&Planted, Found)]) -> String {
     let mut table =
-        String::from("| flag | crate | the mistake | found by | at seed |\n|---|---|---|---|--:|\n");
-    for (Planted { flag, bends, mistake }, found) in rows {
+        String::from("| name | crate | the mistake | found by | at seed |\n|---|---|---|---|--:|\n");
+    for (Planted { name, bends, mistake }, found) in rows {
         let (rule, seed) = match found {
             Found::At(seed, rule) => (rule.as_str(), seed.to_string()),
             Found::Never => ("**nothing**", "–".into()),
             Found::Unclear(_) => ("**unclear**", "–".into()),
         };
-        table.push_str(&format!("| `{flag}` | `{bends}` | {mistake} | {rule} | {seed} |\n"));
+        table.push_str(&format!("| `{name}` | `{bends}` | {mistake} | {rule} | {seed} |\n"));
     }
     table
 }
@@ -154,7 +203,7 @@ fn verdict(seeds: u64, clean: &Found, rows: &[(&Planted, Found)]) -> Result<(), 
     }
     for (planted, found) in rows.iter().filter(|(_, found)| !matches!(found, Found::At(..))) {
         let what = if *found == Found::Never { "survived" } else { "ended without a verdict" };
-        wrong.push(format!("{} {what}", planted.flag));
+        wrong.push(format!("{} {what}", planted.name));
     }
     match wrong.as_slice() {
         [] => {
@@ -173,20 +222,28 @@ mod tests {
         Mutants::parse(&line.split_whitespace().map(String::from).collect::<Vec<_>>())
     }
 
-    fn bug(flag: &str) -> Planted {
-        Planted { flag: flag.into(), bends: "tenure-core".into(), mistake: "it does not compare".into() }
+    fn bug(name: &str) -> Planted {
+        Planted { name: name.into(), bends: "tenure-core".into(), mistake: "it does not compare".into() }
     }
 
     #[test]
-    fn one_bug_may_be_named_with_and_without_the_first_part_of_its_name() {
-        let all = || vec![bug("mutant-a"), bug("mutant-b")];
-        for name in ["mutant-b", "b"] {
-            let asked = parse(&format!("--only {name} --seeds 7")).unwrap();
-            assert_eq!((asked.seeds, asked.chosen(all()).unwrap()), (7, vec![bug("mutant-b")]));
-        }
+    fn one_bug_may_be_chosen_by_name() {
+        let all = || vec![bug("a"), bug("b")];
+        let asked = parse("--only b --seeds 7").unwrap();
+        assert_eq!((asked.seeds, asked.chosen(all()).unwrap()), (7, vec![bug("b")]));
         assert_eq!(parse("").unwrap().chosen(all()).unwrap(), all());
         let refusal = parse("--only c").unwrap().chosen(all()).unwrap_err().to_string();
-        assert!(refusal.contains("mutant-a, mutant-b"), "{refusal}");
+        assert!(refusal.contains("one of a, b"), "{refusal}");
+    }
+
+    #[test]
+    fn only_the_crate_with_the_bug_is_compiled_with_it() {
+        let args = |line: &str| line.split(' ').map(String::from).collect::<Vec<_>>();
+        let of = |line: &str, name: &str| cfg_for(&args(line), name, "tenure_core");
+        assert_eq!(of("--crate-name tenure_core src/lib.rs", "a"), ["--cfg", "mutant=\"a\""]);
+        assert_eq!(of("--crate-name tenure_core src/lib.rs", ""), [""; 0]);
+        assert_eq!(of("--crate-name tenure --extern tenure_core", "a"), [""; 0]);
+        assert_eq!(of("-vV", "a"), [""; 0]);
     }
 
     #[test]
@@ -206,11 +263,11 @@ mod tests {
 
     #[test]
     fn a_bug_that_survives_and_a_clean_run_that_complains_fail() {
-        let (a, b) = (bug("mutant-a"), bug("mutant-b"));
+        let (a, b) = (bug("a"), bug("b"));
         let at = || Found::At(1, "fences grow".into());
         assert_eq!(verdict(9, &Found::Never, &[(&a, at()), (&b, at())]), Ok(()));
         let survived = verdict(9, &Found::Never, &[(&a, at()), (&b, Found::Never)]).unwrap_err();
-        assert_eq!(survived.to_string(), "mutant-b survived");
+        assert_eq!(survived.to_string(), "b survived");
         assert!(verdict(9, &at(), &[(&a, at())]).is_err());
         assert!(verdict(9, &Found::Never, &[(&a, Found::Unclear(String::new()))]).is_err());
     }

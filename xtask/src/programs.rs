@@ -1,5 +1,5 @@
 //! Runs the test programs side by side, one more than there are processors: most of them wait most of the time, and
-//! `cargo test` runs them one after the other. What cargo alone knows how to build and run goes along in a lane.
+//! `cargo test` runs them one after the other. The documentation and the book take a lane of their own.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::check::cargo;
+use crate::check::{cargo, linting};
 use crate::failure::Failure;
 use crate::last_words::why;
-use crate::second_try;
 use crate::tally::Tally;
+use crate::{documentation, fresh, second_try};
 
-/// What builds every test program and names each on a line of its own.
+/// Builds every test program and names each on its own line.
 const BUILD: &[&str] = &[
     "test",
     "--workspace",
@@ -27,45 +27,48 @@ const BUILD: &[&str] = &[
     "--message-format=json-render-diagnostics",
 ];
 
-/// What only cargo can build and run, by name. The adapter is a workspace of its own: sqlx links an older SQLite than Tenure
-/// would choose alone, and a program that uses both has to find one that serves both.
-const BY_CARGO: &[(&str, &[&str])] = &[
-    (
-        "the adapter for sqlx",
-        &["test", "--manifest-path", "adapters/tenure-sqlx/Cargo.toml", "--locked", "--no-fail-fast"],
-    ),
-    ("the examples of the documentation", &["test", "--workspace", "--locked", "--no-fail-fast", "--doc"]),
+/// The programs that take longest, longest first: started last, one of them would run alone at the end.
+const LONGEST: &[&str] =
+    &["tenure_cli it", "tenure_postgres conformance", "tenure_postgres it", "tenure it", DOCUMENTATION, BOOK];
+
+const DOCUMENTATION: &str = "the documentation and its examples";
+const BOOK: &str = "the book";
+
+/// More threads than processors: most tests wait for servers and processes.
+const THREADS: &str = "--test-threads=4";
+
+/// Fault tests that take minutes, which only `--long` runs.
+const LONG: &[(&str, &str)] = &[
+    ("tenure it", "outages::thirty_kills_and_ten_promotions_on_a_hurried_clock"),
+    ("tenure it", "timers::killed::hosts_that_are_killed_for_five_minutes_lose_and_double_no_slot"),
+    ("tenure_cli it", "apps::fleet::a_hundred_kills"),
+    ("tenure_cli it", "stops::it_ends_well_at_a_hundred_moments"),
+    ("tenure_postgres it", "failover::ten_lagging_replicas_that_are_promoted_grant_no_fence_twice"),
 ];
 
-/// The programs that take longest, longest first: begun last, one of them would keep everybody waiting at the end.
-const LONGEST: &[&str] = &[
-    "tenure_cli browser",
-    "tenure_postgres conformance",
-    "tenure_cli apps",
-    "tenure_cli contract",
-    "the adapter for sqlx",
-    "tenure_sim seeds",
-    "tenure_cli exec",
-    "tenure_sqlite conformance",
-    "tenure_cli pattern",
-    "tenure postgres",
-    "tenure_models models",
-    "tenure_cli stops",
-    "tenure_postgres outage",
-    "the examples of the documentation",
-];
+/// The tests that a run includes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Adds the long fault tests.
+    pub is_long: bool,
+    /// Runs programs that passed before and have not changed since, too.
+    pub is_complete: bool,
+}
 
-/// One test program, as cargo has built it.
+/// A test program, as cargo has built it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Program {
+pub struct Program {
     /// Its package and its target.
     name: String,
     file: PathBuf,
     args: Vec<String>,
-    /// Where what it says is written.
+    env: Vec<(String, String)>,
+    /// The file that takes its output.
     said: PathBuf,
-    /// The folder of its package: what a test names beside itself, it finds there.
+    /// The folder of its package, where its tests find their files.
     folder: PathBuf,
+    /// The files besides those of the repository whose change makes an earlier pass void.
+    inputs: Vec<PathBuf>,
 }
 
 /// One that failed, which of its tests did, and what it said about it.
@@ -80,28 +83,105 @@ struct Failed {
 const LONGEST_RUN: Duration = Duration::from_secs(20 * 60);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Builds and runs all tests, adds up what they say, and answers whether all went well.
-pub fn run(root: &Path, tally: &mut Tally) -> Result<bool, Failure> {
-    let mut programs = built(root)?;
-    let beside = programs.first().and_then(|program| program.file.parent()).unwrap_or(root).to_path_buf();
-    programs.extend(BY_CARGO.iter().enumerate().map(|(number, (name, args))| Program {
-        name: (*name).to_owned(),
-        file: cargo(root).get_program().into(),
-        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-        said: beside.join(format!("cargo-{number}.said")),
-        folder: root.to_path_buf(),
-    }));
+/// Builds all test programs, with lints if there is a linter; none if a crate does not compile.
+pub fn build(root: &Path, linter: Option<&Path>) -> Result<Vec<Program>, Failure> {
+    let mut build = cargo(root);
+    build.args(BUILD).envs(linting(linter)).stderr(Stdio::inherit());
+    let output = build.output().map_err(lost("cargo test"))?;
+    if !output.status.success() {
+        return Ok(Vec::new());
+    }
+    let messages: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let mut programs: Vec<Program> = messages.iter().filter_map(program_of).collect();
+    for program in &mut programs {
+        let of_package = |message: &&Value| folder_of(message).as_ref() == Some(&program.folder);
+        let binaries =
+            messages.iter().filter(of_package).filter_map(|message| message["executable"].as_str());
+        program.inputs =
+            binaries.map(PathBuf::from).filter(|binary| !binary.starts_with(deps(&program.file))).collect();
+        program.inputs.push(program.file.clone());
+    }
+    Ok(programs)
+}
+
+fn deps(file: &Path) -> &Path {
+    file.parent().unwrap_or(file)
+}
+
+/// Runs all programs, adds up their results, and returns true if every test passed.
+pub fn run(
+    root: &Path,
+    mut programs: Vec<Program>,
+    linter: Option<&Path>,
+    plan: Plan,
+    tally: &mut Tally,
+) -> Result<bool, Failure> {
+    let Some(beside) = programs.first().and_then(|program| program.file.parent()).map(Path::to_path_buf)
+    else {
+        println!("nothing to run: the build failed");
+        return Ok(false);
+    };
+    if plan.is_long {
+        programs.extend(long(&programs)?);
+    }
+    programs.push(documentation_of(root, &beside, linter)?);
+    programs.push(own_command("book", BOOK, root, &beside)?);
+    if !plan.is_complete {
+        let newest = fresh::newest_text(root).map_err(lost("the repository"))?;
+        let all = programs.len();
+        programs.retain(|program| !fresh::has_passed(&program.said, &program.inputs, newest));
+        println!(
+            "{} programs have not changed since they passed; `cargo xtask ci` runs them, too",
+            all - programs.len()
+        );
+    }
     let lanes = std::thread::available_parallelism().map_or(1, usize::from) + 1;
     println!("{} test programs, {lanes} at a time", programs.len());
-    let failed = in_lanes(longest_first(programs), lanes, tally)?;
+    let (failed, mut times) = in_lanes(longest_first(programs), lanes, tally)?;
     // Once more at the end, where it is looked for: a thousand lines of other programs may have come behind it.
     for Failed { program, why, .. } in &failed {
         println!("\nfailed: {}\n{why}", program.name);
     }
+    times.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+    println!("\nThe slowest programs:");
+    for (name, took) in times.iter().take(10) {
+        println!("{:>6} s  {name}", took.as_secs());
+    }
     Ok(failed.is_empty() || pass_alone(&failed, tally)?)
 }
 
-/// Whether the tests that failed were few and pass alone.
+/// The long fault tests, each as a program of its own.
+fn long(programs: &[Program]) -> Result<Vec<Program>, Failure> {
+    let of = |(name, test): &(&str, &str)| {
+        let program = programs.iter().find(|program| program.name == *name);
+        let program = program.ok_or_else(|| Failure::check(format!("`{name}` was not built")))?;
+        let args = ["--ignored", "--exact", test].map(str::to_owned).to_vec();
+        let said = program.file.with_extension(format!("{}.said", test.replace("::", "-")));
+        Ok(Program { name: format!("{name} {test}"), args, said, ..program.clone() })
+    };
+    LONG.iter().map(of).collect()
+}
+
+/// Cargo knows how to call rustdoc for each crate; this program stands in for rustdoc, to check the pages as well.
+fn documentation_of(root: &Path, beside: &Path, linter: Option<&Path>) -> Result<Program, Failure> {
+    let args = ["test", "--workspace", "--locked", "--no-fail-fast", "--doc"];
+    let mut env = linting(linter);
+    env.extend(documentation::env()?);
+    Ok(Program {
+        name: DOCUMENTATION.to_owned(),
+        file: cargo(root).get_program().into(),
+        args: args.map(str::to_owned).to_vec(),
+        env,
+        said: beside.join("documentation.said"),
+        folder: root.to_path_buf(),
+        inputs: fresh::sources(root).map_err(lost("the repository"))?,
+    })
+}
+
+/// Runs the tests that failed once more, alone, if they were few; returns true if they pass now.
 fn pass_alone(failed: &[Failed], tally: &mut Tally) -> Result<bool, Failure> {
     if !second_try::is_worth_it(failed.iter().map(|failed| failed.tests.as_slice())) {
         return Ok(false);
@@ -119,30 +199,27 @@ fn pass_alone(failed: &[Failed], tally: &mut Tally) -> Result<bool, Failure> {
     Ok(true)
 }
 
-fn built(root: &Path) -> Result<Vec<Program>, Failure> {
-    let output = cargo(root).args(BUILD).stderr(Stdio::inherit()).output().map_err(lost("cargo test"))?;
-    if !output.status.success() {
-        return Err(Failure::check("the tests were not built"));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(program_of).collect())
-}
-
-/// The test program that a line of cargo tells of, if it does.
-fn program_of(line: &str) -> Option<Program> {
-    let told: Value = serde_json::from_str(line).ok()?;
-    if told["reason"] != "compiler-artifact" || told["profile"]["test"] != true {
+/// Reads a test program from a message of cargo.
+fn program_of(message: &Value) -> Option<Program> {
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
         return None;
     }
-    let folder = Path::new(told["manifest_path"].as_str()?).parent()?.to_path_buf();
+    let folder = folder_of(message)?;
     let package = folder.file_name()?.to_string_lossy().replace('-', "_");
-    let file = PathBuf::from(told["executable"].as_str()?);
+    let file = PathBuf::from(message["executable"].as_str()?);
     Some(Program {
-        name: format!("{package} {}", told["target"]["name"].as_str()?),
+        name: format!("{package} {}", message["target"]["name"].as_str()?),
         said: file.with_extension("said"),
         file,
-        args: Vec::new(),
+        args: vec![THREADS.to_owned()],
+        env: Vec::new(),
         folder,
+        inputs: Vec::new(),
     })
+}
+
+fn folder_of(message: &Value) -> Option<PathBuf> {
+    Some(Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf())
 }
 
 fn longest_first(mut programs: Vec<Program>) -> VecDeque<Program> {
@@ -151,18 +228,37 @@ fn longest_first(mut programs: Vec<Program>) -> VecDeque<Program> {
     programs.into()
 }
 
-/// Runs them, and answers which failed.
-fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Result<Vec<Failed>, Failure> {
+/// Another command of this program.
+fn own_command(command: &str, name: &str, root: &Path, beside: &Path) -> Result<Program, Failure> {
+    Ok(Program {
+        name: name.to_owned(),
+        file: documentation::own_path()?,
+        args: vec![command.to_owned()],
+        env: Vec::new(),
+        said: beside.join(format!("{command}.said")),
+        folder: root.to_path_buf(),
+        inputs: Vec::new(),
+    })
+}
+
+type Times = Vec<(String, Duration)>;
+
+/// Runs them; returns the failed ones, and the time that each took.
+fn in_lanes(
+    programs: VecDeque<Program>,
+    lanes: usize,
+    tally: &mut Tally,
+) -> Result<(Vec<Failed>, Times), Failure> {
     let all = programs.len();
     let waiting = Mutex::new(programs);
     // Held while a program's lines are printed, so that those of two do not mix.
-    let told = Mutex::new((tally, Vec::new()));
+    let told = Mutex::new((tally, Vec::new(), Times::new()));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {
         let lane = || -> Result<(), Failure> {
             while let Some(program) = next() {
                 let Ran { said, passed, took } = run_one(&program)?;
-                let (tally, failed) = &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
+                let (tally, failed, times) = &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
                 let left = waiting.lock().unwrap_or_else(PoisonError::into_inner).len();
                 println!(
                     "\n     Ran {} in {} s ({} of {all} begun)",
@@ -170,8 +266,10 @@ fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Res
                     took.as_secs(),
                     all - left
                 );
+                fresh::note(&program.said, passed).map_err(lost(&program.name))?;
                 let own = Tally::of(said).map_err(lost(&program.name))?;
                 tally.add_all(own);
+                times.push((program.name.clone(), took));
                 if !passed {
                     let said = std::fs::read(&program.said).map_err(lost(&program.name))?;
                     let said = String::from_utf8_lossy(&said);
@@ -186,8 +284,8 @@ fn in_lanes(programs: VecDeque<Program>, lanes: usize, tally: &mut Tally) -> Res
             lane.join().unwrap_or_else(|_| Err(Failure::check("a lane of tests panicked")))
         })
     })?;
-    let (_, failed) = told.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(failed)
+    let (_, failed, times) = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((failed, times))
 }
 
 /// What came of one that was run.
@@ -206,6 +304,7 @@ fn run_one(program: &Program) -> Result<Ran, Failure> {
         .args(&program.args)
         .current_dir(&program.folder)
         .env("CARGO_MANIFEST_DIR", &program.folder)
+        .envs(program.env.iter().cloned())
         .stdin(Stdio::null())
         .stderr(said.try_clone().map_err(lost(&program.name))?)
         .stdout(said)
@@ -250,7 +349,8 @@ mod tests {
 
     fn program(name: &str, file: &str) -> Program {
         let said = Path::new(file).with_extension("said");
-        Program { name: name.into(), file: file.into(), args: Vec::new(), said, folder: "/".into() }
+        let (args, env, inputs) = (Vec::new(), Vec::new(), Vec::new());
+        Program { name: name.into(), file: file.into(), args, env, said, folder: "/".into(), inputs }
     }
 
     #[test]
@@ -260,22 +360,23 @@ mod tests {
         let expected = Program {
             name: "tenure_ui browser".into(),
             file: "/t/browser-1".into(),
-            args: Vec::new(),
+            args: vec![THREADS.to_owned()],
+            env: Vec::new(),
             said: "/t/browser-1.said".into(),
             folder: "/r/crates/tenure-ui".into(),
+            inputs: Vec::new(),
         };
-        assert_eq!(program_of(line), Some(expected));
+        assert_eq!(program_of(&serde_json::from_str(line).unwrap()), Some(expected));
     }
 
     #[test]
     fn what_is_no_test_program_is_passed_over() {
         for line in [
-            "",
             r#"{"reason":"build-finished","success":true}"#,
             r#"{"reason":"compiler-artifact","manifest_path":"/r/a/Cargo.toml","target":{"name":"a"},"profile":{"test":false},"executable":"/t/a"}"#,
             r#"{"reason":"compiler-artifact","manifest_path":"/r/a/Cargo.toml","target":{"name":"a"},"profile":{"test":true},"executable":null}"#,
         ] {
-            assert_eq!(program_of(line), None, "{line}");
+            assert_eq!(program_of(&serde_json::from_str(line).unwrap()), None, "{line}");
         }
     }
 
@@ -300,7 +401,8 @@ mod tests {
             .into_iter()
             .map(|program| Program { said: folder.join(&program.name), ..program })
             .collect();
-        let failed = in_lanes(told, 2, &mut Tally::default()).unwrap();
+        let (failed, times) = in_lanes(told, 2, &mut Tally::default()).unwrap();
+        assert_eq!(times.len(), 3);
         std::fs::remove_dir_all(&folder).unwrap();
         let names: Vec<&str> = failed.iter().map(|failed| failed.program.name.as_str()).collect();
         assert_eq!(names, ["badly"]);
@@ -313,8 +415,13 @@ mod tests {
         let (script, said) = (folder.join("program"), folder.join("said"));
         std::fs::write(&script, format!("[ \"$*\" = '-- --exact a' ] && echo '{says}'\n")).unwrap();
         let args = vec![script.to_string_lossy().into_owned()];
-        let program =
-            Program { name: "flaky".into(), file: "/bin/sh".into(), args, said, folder: folder.into() };
+        let program = Program {
+            file: "/bin/sh".into(),
+            args,
+            said,
+            folder: folder.into(),
+            ..program("flaky", "flaky")
+        };
         Failed { program, tests: vec!["a".into()], why: String::new() }
     }
 

@@ -59,7 +59,7 @@ impl LineLimit {
     /// A word about what was left out since the last one.
     pub fn word(&mut self) -> Option<String> {
         let left_out = std::mem::take(&mut self.left_out);
-        (left_out > 0).then(|| format!("run: … {left_out} lines are left out here …"))
+        (left_out > 0).then(|| format!("run: … {left_out} lines omitted …"))
     }
 }
 
@@ -74,10 +74,7 @@ mod tests {
         let kept: usize = (0..10_000).map(|_| limit.take(second, "x".repeat(100)).len()).sum();
         assert_eq!(kept, WINDOW_BYTES / 100);
         let later = limit.take(second + WINDOW, "later".to_owned());
-        assert_eq!(
-            later,
-            [format!("run: … {} lines are left out here …", 10_000 - kept), "later".to_owned()]
-        );
+        assert_eq!(later, [format!("run: … {} lines omitted …", 10_000 - kept), "later".to_owned()]);
         assert_eq!(limit.word(), None);
     }
 

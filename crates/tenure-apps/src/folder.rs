@@ -43,7 +43,7 @@ pub struct Folder {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The system refuses it.
-    #[error("{path} cannot be read: {source}", path = path.display())]
+    #[error("cannot read {path}: {source}", path = path.display())]
     Io {
         /// Which file or folder.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum ReadError {
         source: std::io::Error,
     },
     /// Its `tenure.toml` is none.
-    #[error("{path} is not understood: {why}", path = path.display())]
+    #[error("invalid {path}: {why}", path = path.display())]
     Plain {
         /// Which file.
         path: PathBuf,
@@ -91,7 +91,7 @@ pub fn read(folder: &Path, other_root: Option<&Path>, installed: Installed<'_>) 
     if found.apps.is_empty() {
         found
             .notes
-            .push("there is no app: neither triggered/NAME, continuous/NAME nor a tenure.toml".to_owned());
+            .push("no programs found: neither triggered/NAME, continuous/NAME nor a tenure.toml".to_owned());
     }
     Ok(found)
 }
@@ -125,17 +125,15 @@ fn read_root(root: &Path, sort: Sort, installed: Installed<'_>, found: &mut Fold
             continue;
         }
         if !path.is_dir() {
-            found.strays.push(format!("{} is no folder; passed over", path.display()));
+            found.strays.push(format!("ignored {}: not a folder", path.display()));
             continue;
         }
         let Some(name) = name.to_str() else {
-            found
-                .notes
-                .push(format!("{} is no folder with a name that can be used; passed over", path.display()));
+            found.notes.push(format!("ignored {}: its name is not valid UTF-8", path.display()));
             continue;
         };
         if found.apps.iter().any(|app| app.sort == sort && app.name == name) {
-            found.notes.push(format!("{} is passed over: its name is taken already", path.display()));
+            found.notes.push(format!("ignored {}: its name is already taken", path.display()));
             continue;
         }
         found.apps.push(read_app(&path, name, sort, installed));
@@ -191,7 +189,7 @@ fn refuse_equal_names(apps: &mut [App]) {
         for at in same {
             let others: Vec<&str> =
                 names.iter().filter(|name| **name != apps[at].name).map(String::as_str).collect();
-            apps[at].wrong.push(format!("its name differs from {} in case alone", others.join(", ")));
+            apps[at].wrong.push(format!("its name differs from {} only in case", others.join(", ")));
         }
     }
 }
@@ -216,7 +214,7 @@ fn files(folder: &Path, mut names: Vec<OsString>) -> Vec<String> {
 /// What has this name but for the case of its letters, which is another name here.
 fn misspelt(names: &[OsString], meant: &str) -> Option<String> {
     let other = names.iter().find(|name| *name != meant && name.eq_ignore_ascii_case(meant))?;
-    Some(format!("{} is passed over: the name is {meant}", other.to_string_lossy()))
+    Some(format!("ignored {}: the name must be {meant}", other.to_string_lossy()))
 }
 
 fn entries(folder: &Path) -> Result<Vec<OsString>, ReadError> {
@@ -239,24 +237,24 @@ fn settings(folder: &Path, names: &[OsString]) -> Result<Map<String, Value>, Str
         return Ok(Map::new());
     }
     let text =
-        text_of(&folder.join(SETTINGS)).map_err(|error| format!("settings.job cannot be read: {error}"))?;
+        text_of(&folder.join(SETTINGS)).map_err(|error| format!("cannot read settings.job: {error}"))?;
     // Editors on Windows put a mark before the first sign.
     match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
         Ok(Value::Object(said)) => Ok(said),
-        Ok(_) => Err("settings.job is no object of JSON".to_owned()),
-        Err(error) => Err(format!("settings.job is not understood: {error}")),
+        Ok(_) => Err("settings.job is not a JSON object".to_owned()),
+        Err(error) => Err(format!("invalid settings.job: {error}")),
     }
 }
 
 /// The text of an ordinary file that is no larger than settings are. A pipe or a device is not waited for.
 pub(crate) fn text_of(path: &Path) -> std::io::Result<String> {
     if !fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is no ordinary file"));
+        return Err(std::io::Error::other("not a regular file"));
     }
     let mut text = String::new();
     fs::File::open(path)?.take(SETTINGS_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > SETTINGS_BYTES {
-        return Err(std::io::Error::other(format!("it has more than {SETTINGS_BYTES} bytes")));
+        return Err(std::io::Error::other(format!("larger than {SETTINGS_BYTES} bytes")));
     }
     Ok(text)
 }

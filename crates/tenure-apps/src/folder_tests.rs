@@ -250,13 +250,9 @@ fn a_name_in_the_wrong_case_is_told() {
         ("continuous/b/DISABLE.JOB", ""),
     ]);
     let [a, b] = [named(&folder, Sort::Triggered, "a"), named(&folder, Sort::Continuous, "b")];
+    assert!(a.runs() && a.notes == ["ignored Settings.job: the name must be settings.job"], "{:?}", a.notes);
     assert!(
-        a.runs() && a.notes == ["Settings.job is passed over: the name is settings.job"],
-        "{:?}",
-        a.notes
-    );
-    assert!(
-        !b.is_disabled && b.notes == ["DISABLE.JOB is passed over: the name is disable.job"],
+        !b.is_disabled && b.notes == ["ignored DISABLE.JOB: the name must be disable.job"],
         "{:?}",
         b.notes
     );

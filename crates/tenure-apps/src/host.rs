@@ -60,7 +60,7 @@ pub fn choose(files: &[String], installed: Installed<'_>) -> Result<Chosen, Stri
         for host in &HOSTS {
             let Some(file) = host.file(&files, only_run) else { continue };
             if host.by.is_empty() {
-                notes.push(format!("{file} runs on Windows only; passed over"));
+                notes.push(format!("ignored {file}: it runs on Windows only"));
                 continue;
             }
             let Some(by) = host.by.iter().find(|by| installed(by[0])) else {
@@ -141,7 +141,7 @@ mod tests {
         let files = ["run.cmd", "run.sh"].map(str::to_owned);
         let chosen = choose(&files, &|_| true).unwrap();
         assert_eq!(chosen.command, ["bash", "run.sh"]);
-        assert_eq!(chosen.notes, ["run.cmd runs on Windows only; passed over"]);
+        assert_eq!(chosen.notes, ["ignored run.cmd: it runs on Windows only"]);
         assert!(of(&["run.exe"], &|_| true).contains("Windows"));
     }
 

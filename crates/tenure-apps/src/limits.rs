@@ -52,7 +52,7 @@ impl Limits {
     pub fn set(&mut self, name: &str, said: &str) -> Result<(), String> {
         let Some((_, least, in_bytes)) = KNOWN.into_iter().find(|(known, _, _)| *known == name) else {
             let known = KNOWN.map(|(known, _, _)| known).join(", ");
-            return Err(format!("{name} has no meaning here; allowed: {known}"));
+            return Err(format!("unknown limit {name}; expected {known}"));
         };
         let number = if in_bytes { bytes(said) } else { said.parse().ok() };
         let Some(number) = number.filter(|number| (least..=MOST).contains(number)) else {
@@ -62,7 +62,7 @@ impl Limits {
             } else {
                 format!("a whole number, {least} or more")
             };
-            return Err(format!("{name} is {said:?}; allowed: {allowed}"));
+            return Err(format!("{name}: invalid value {said:?}; expected {allowed}"));
         };
         *self.place(name) = Some(number);
         Ok(())
@@ -140,7 +140,7 @@ mod tests {
         ] {
             let (_, wrong) = of(json);
             assert!(
-                wrong.len() == 1 && wrong[0].starts_with(name) && wrong[0].contains("allowed"),
+                wrong.len() == 1 && wrong[0].starts_with(name) && wrong[0].contains("expected"),
                 "{json}: {wrong:?}"
             );
         }

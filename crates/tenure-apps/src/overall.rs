@@ -32,7 +32,7 @@ impl Overall {
                 // As Kudu has it, what is below nothing is nothing.
                 Ok(number) => Some(number.max(0).unsigned_abs()),
                 Err(_) => {
-                    wrong.push(format!("{name} is {said:?}; allowed: a whole number"));
+                    wrong.push(format!("invalid {name} {said:?}; expected a whole number"));
                     None
                 }
             }
@@ -41,7 +41,7 @@ impl Overall {
         let idle = number("WEBJOBS_IDLE_TIMEOUT").map(Duration::from_secs);
         let history = number("WEBJOBS_HISTORY_SIZE");
         if history == Some(0) {
-            wrong.push("WEBJOBS_HISTORY_SIZE is 0; allowed: 1 and more".to_owned());
+            wrong.push("invalid WEBJOBS_HISTORY_SIZE 0; expected 1 or more".to_owned());
         }
         let history = history.filter(|history| *history > 0).unwrap_or(50);
         let mut flag = |name: &str| {
@@ -50,7 +50,9 @@ impl Overall {
                 "1" | "true" | "yes" | "on" => true,
                 "" | "0" | "false" | "no" | "off" => false,
                 _ => {
-                    wrong.push(format!("{name} is {said:?}, which counts as no; allowed: 1, true, 0, false"));
+                    wrong.push(format!(
+                        "invalid {name} {said:?}, taken as false; expected 1, true, 0 or false"
+                    ));
                     false
                 }
             }

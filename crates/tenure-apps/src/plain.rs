@@ -27,15 +27,16 @@ pub(crate) fn read(folder: &Path, installed: Installed<'_>, found: &mut Folder) 
         refuse(format!("line {line}: {}", error.message()))
     })?;
     for (word, apps) in tables {
-        let sort = Sort::of(&word)
-            .ok_or_else(|| refuse(format!("{word:?}; allowed: [triggered.NAME] and [continuous.NAME]")))?;
-        let Value::Object(apps) = apps else { return Err(refuse(format!("{word} is no table"))) };
+        let sort = Sort::of(&word).ok_or_else(|| {
+            refuse(format!("unknown section {word:?}; expected [triggered.NAME] or [continuous.NAME]"))
+        })?;
+        let Value::Object(apps) = apps else { return Err(refuse(format!("{word} is not a table"))) };
         for (name, said) in apps {
             let Value::Object(said) = said else {
-                return Err(refuse(format!("{word}.{name} is no table")));
+                return Err(refuse(format!("{word}.{name} is not a table")));
             };
             if found.apps.iter().any(|app| app.sort == sort && app.name == name) {
-                found.notes.push(format!("{FILE}: {word}.{name} is passed over: its name is taken already"));
+                found.notes.push(format!("{FILE}: ignored {word}.{name}: its name is already taken"));
                 continue;
             }
             found.apps.push(app(folder, name, sort, said, installed));
@@ -75,28 +76,30 @@ fn command(
             let words: Vec<String> =
                 serde_json::from_value(command).map_err(|error| format!("command: {error}"))?;
             if words.is_empty() || words.iter().any(|word| word.contains('\0')) || words[0].is_empty() {
-                return Err("command is empty or has a NUL; allowed: a program and its arguments".to_owned());
+                return Err(
+                    "invalid command: empty or with a NUL character; expected a program and its arguments"
+                        .to_owned(),
+                );
             }
             Ok(words.into_iter().map(OsString::from).collect())
         }
         (None, Some(Value::String(file))) => {
             if file.contains('\0') || Path::new(&file).components().any(|part| part == Component::ParentDir) {
-                return Err(format!("run is {file:?}; allowed: a script in the folder of the program"));
+                return Err(format!("invalid run {file:?}; expected a script in the folder of the program"));
             }
             choose(&[file], installed).map(|chosen| chosen.command)
         }
-        (None | Some(_), _) => {
-            Err("either command, a list of words, or run, a script, has to be said".to_owned())
-        }
+        (None | Some(_), _) => Err("set either command (a list of words) or run (a script)".to_owned()),
     }
 }
 
 /// A folder below the one that has the file, and nowhere else.
 fn below(root: &Path, said: Option<Value>) -> Result<PathBuf, String> {
     let Some(said) = said else { return Ok(root.to_owned()) };
-    let path = said.as_str().map(Path::new).ok_or_else(|| format!("folder is {said}; allowed: a text"))?;
+    let path =
+        said.as_str().map(Path::new).ok_or_else(|| format!("invalid folder {said}; expected a text"))?;
     if path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Ok(root.join(path));
     }
-    Err(format!("folder is {said}; allowed: one below that of {FILE}"))
+    Err(format!("invalid folder {said}; expected one below the folder of {FILE}"))
 }

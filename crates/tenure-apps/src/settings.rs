@@ -172,8 +172,8 @@ impl Settings {
 /// What is said of a key that has no meaning here.
 fn note(sort: Sort, key: &str) -> Option<String> {
     match KEYS.iter().find(|(known, _)| *known == key) {
-        None => Some(format!("{key:?} has no meaning here")),
-        Some((_, Some(of))) if *of != sort => Some(format!("{key:?} has no meaning for a {sort} one")),
+        None => Some(format!("ignored unknown setting {key:?}")),
+        Some((_, Some(of))) if *of != sort => Some(format!("ignored {key:?}: no setting of {sort} programs")),
         Some(_) => None,
     }
 }
@@ -190,7 +190,7 @@ impl Reading<'_> {
 
     fn refuse<T>(&mut self, key: &str, found: &Value, allowed: &str) -> Option<T> {
         let found: String = found.to_string().chars().take(80).collect();
-        self.wrong.push(format!("{key} is {found}; allowed: {allowed}"));
+        self.wrong.push(format!("{key}: invalid value {found}; expected {allowed}"));
         None
     }
 
@@ -228,7 +228,7 @@ impl Reading<'_> {
     fn words(&mut self, key: &str) -> Vec<String> {
         let words: Vec<String> = self.shaped(key).unwrap_or_default();
         if words.iter().any(|word| word.contains('\0')) {
-            self.wrong.push(format!("{key} has a NUL in it, which no argument can have"));
+            self.wrong.push(format!("{key} contains a NUL character"));
         }
         words
     }
@@ -237,7 +237,7 @@ impl Reading<'_> {
         let env: BTreeMap<String, String> = self.shaped("env").unwrap_or_default();
         for (name, value) in &env {
             if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-                self.wrong.push(format!("env has {name:?}, which no environment can have"));
+                self.wrong.push(format!("env: invalid variable {name:?}"));
             }
         }
         env

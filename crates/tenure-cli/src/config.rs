@@ -16,43 +16,43 @@ use crate::settings::{
     Env, Fault, File, HERE, KNOWN, Layer, Resolved, Settings, files, is_kept_apart, schema,
 };
 
-/// What can be said to `tenure config`.
+/// Arguments of `tenure config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Shows which settings count; secrets are never shown
+    /// Show the settings in effect, without secrets
     Show(Box<Show>),
-    /// Reads all settings, and says of each that is wrong where it stands; nothing is started and no store is opened
+    /// Check all settings without starting a server
     Check(Check),
-    /// Prints the JSON Schema of a tenure.toml, for editors
+    /// Print the JSON Schema of tenure.toml for editors
     Schema,
-    /// Writes a tenure.toml with every setting, all of them commented out
+    /// Write a tenure.toml with every setting commented out
     Init(Init),
 }
 
-/// What can be said to `tenure config show`.
+/// Arguments of `tenure config show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     #[command(flatten)]
     connect: Connect,
     #[command(flatten)]
     output: Output,
-    /// Says of each where it was said
+    /// Show where each setting was set
     #[arg(long)]
     origin: bool,
 }
 
-/// What can be said to `tenure config check`.
+/// Arguments of `tenure config check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The file that counts before the person's and the machine's [env: TENURE_CONFIG] [default: ./tenure.toml]
+    /// Settings file [env: TENURE_CONFIG] [default: ./tenure.toml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
-/// What can be said to `tenure config init`.
+/// Arguments of `tenure config init`.
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// Where it is written; - for standard output
+    /// File to write; - for standard output
     #[arg(value_name = "FILE", default_value = HERE)]
     file: PathBuf,
 }
@@ -86,8 +86,7 @@ fn shown(show: &Show) -> Result<(), Failure> {
             Some(spoken) => spoken.values.join(", "),
             None => setting.default?.to_owned(),
         };
-        let origin =
-            said.map_or_else(|| "nobody: it is the usual one".to_owned(), |spoken| spoken.at.clone());
+        let origin = said.map_or_else(|| "default".to_owned(), |spoken| spoken.at.clone());
         Some((setting.name.to_owned(), value, origin))
     }));
     rows.extend(resolved.declared.iter().map(|((section, name), declaration)| {
@@ -136,7 +135,7 @@ fn of_client(connect: &Connect, env: &Env) -> Result<Vec<Row>, Failure> {
         rows.push(row("read_only", settings.read_only.to_string(), origin));
     }
     if let Ok(path) = File::path(env) {
-        let there = if path.exists() { "it is there" } else { "it is not there" };
+        let there = if path.exists() { "exists" } else { "does not exist" };
         rows.push(row("file", path.display().to_string(), there.to_owned()));
     }
     Ok(rows)
@@ -152,15 +151,15 @@ fn checked(check: &Check) -> Result<(), Failure> {
     if !faults.is_empty() {
         faults.iter().for_each(|fault| complain(&fault.to_string()));
         let number = faults.len();
-        return Err(Failure::Invalid(format!("{number} of the settings {} wrong", are(number))));
+        return Err(Failure::Invalid(format!("{number} invalid {}", plural(number))));
     }
     let read: Vec<String> = files(&env, check.config.as_deref())
         .into_iter()
         .filter(|(path, _)| path.exists())
         .map(|(path, _)| path.display().to_string())
         .collect();
-    let of = if read.is_empty() { "there is no file of settings".to_owned() } else { read.join(", ") };
-    print(&format!("nothing is wrong: {of}"));
+    let of = if read.is_empty() { "no settings file found".to_owned() } else { read.join(", ") };
+    print(&format!("settings are valid: {of}"));
     Ok(())
 }
 
@@ -180,8 +179,8 @@ fn in_order(faults: &mut Vec<Fault>) {
     faults.dedup();
 }
 
-fn are(number: usize) -> &'static str {
-    if number == 1 { "is" } else { "are" }
+fn plural(number: usize) -> &'static str {
+    if number == 1 { "setting" } else { "settings" }
 }
 
 /// What a server would refuse of what is declared.
@@ -189,7 +188,7 @@ fn tried(declared: &Declared, may_call: &[Network]) -> Result<Vec<Fault>, Failur
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     runtime.block_on(declared::tried(declared, may_call))
 }
 
@@ -203,17 +202,17 @@ fn made(file: &Path) -> Result<(), Failure> {
     match std::fs::OpenOptions::new().write(true).create_new(true).open(file) {
         Ok(mut made) => made.write_all(text.as_bytes()).map_err(refuse)?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(Failure::Conflict(format!("{} is there already; it stays as it is", file.display())));
+            return Err(Failure::Conflict(format!("{} already exists and was not changed", file.display())));
         }
         Err(error) => return Err(refuse(error)),
     }
-    tell(&format!("{} is written; `tenure config check` reads it", file.display()));
+    tell(&format!("wrote {}; check it with `tenure config check`", file.display()));
     Ok(())
 }
 
 /// Every setting with its default, and an example of what can be declared.
 fn commented() -> String {
-    let mut text = "# Settings of Tenure. What is commented out is not said; `tenure config show --origin` tells what counts.\n"
+    let mut text = "# Settings of Tenure. Remove the # of a line to set it; `tenure config show --origin` lists the settings in effect.\n"
         .to_owned();
     let mut within = "";
     for setting in KNOWN {
@@ -231,7 +230,7 @@ fn commented() -> String {
             text.push_str(&format!("# {key}_file = \"/run/secrets/{section}_{key}\"\n"));
         }
     }
-    text.push_str(DECLARED);
+    text.push_str(&DECLARED.concat());
     text
 }
 
@@ -251,22 +250,23 @@ fn example(setting: &crate::settings::Setting) -> String {
     }
 }
 
-const DECLARED: &str = r#"
-# Queues, schedules and webhooks are brought about when `tenure serve` starts, and when it is told to look again (SIGHUP).
-# [queues.mail]
-# max_running = 10
-# rate = { limit = 100, per_seconds = 60 }
-
+/// Examples of what can be declared.
+const DECLARED: [&str; 4] = [
+    "\n# `tenure serve` applies queues, schedules and webhooks when it starts and at SIGHUP.\n",
+    "# [queues.mail]\n# max_running = 10\n# rate = { limit = 100, per_seconds = 60 }\n",
+    r#"
 # [schedules.nightly]
 # spec = { cron = "0 2 * * *" }
 # time_zone = "Europe/Copenhagen"
 # job = { kind = "report", queue = "reports", args = { all = true } }
-
+"#,
+    r#"
 # [webhooks.oncall]
 # url = "https://example.com/hook"
 # types = ["job.failed"]
 # secret_file = "/run/secrets/oncall"
-"#;
+"#,
+];
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::output::{Out, Output, Shape, Table, safe};
 use crate::settings::{Context, Env, File};
 
-/// What can be done with contexts.
+/// Commands for contexts.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Contexts {
@@ -23,36 +23,38 @@ pub(crate) struct Contexts {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Lists them; the one that counts has a star
+    /// List contexts; a star marks the current one
     List,
-    /// Chooses the one that counts from now on
+    /// Choose the current context
     Use {
-        /// Which
+        /// Name of the context
         name: String,
     },
-    /// Adds one, or puts it in the place of one of that name
+    /// Add a context, or replace the one of that name
+    #[command(alias = "create")]
     Add(Add),
-    /// Removes one
+    /// Delete a context
+    #[command(aliases = ["delete", "remove"])]
     Rm {
-        /// Which
+        /// Name of the context
         name: String,
     },
 }
 
 #[derive(Debug, Args)]
 struct Add {
-    /// Its name
+    /// Name of the context
     name: String,
-    /// The server
+    /// URL of the server
     #[arg(long, value_name = "URL")]
     url: String,
-    /// A file in which the token is, read each time
+    /// File with the access token, read at every use
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Keeps the token that standard input says in the file of the settings, which nobody else may read
+    /// Read the access token from standard input and store it in the private settings file
     #[arg(long, conflicts_with = "token_file")]
     token_stdin: bool,
-    /// Refuses commands that change something
+    /// Reject commands that change anything
     #[arg(long)]
     read_only: bool,
 }
@@ -68,7 +70,7 @@ pub(crate) fn run(contexts: Contexts) -> Result<(), Failure> {
         What::List => return list(&file, &mut out),
         What::Use { name } => {
             file.context(&name)?;
-            let said = format!("context {name} counts from now on");
+            let said = format!("context {name} is now current");
             file.current = Some(name);
             said
         }
@@ -77,7 +79,7 @@ pub(crate) fn run(contexts: Contexts) -> Result<(), Failure> {
             let context = add.context()?;
             // The first one counts at once.
             file.current.get_or_insert_with(|| name.clone());
-            let said = format!("context {name} stands for {}", safe::without_passwords(&context.url));
+            let said = format!("added context {name} for {}", safe::without_passwords(&context.url));
             file.contexts.insert(name, context);
             said
         }
@@ -85,7 +87,7 @@ pub(crate) fn run(contexts: Contexts) -> Result<(), Failure> {
             file.context(&name)?;
             file.contexts.remove(&name);
             file.current = file.current.filter(|current| *current != name);
-            format!("context {name} is removed")
+            format!("deleted context {name}")
         }
     };
     let path = file.save(&env)?;
@@ -98,7 +100,9 @@ fn fit(name: &str) -> Result<String, Failure> {
     if !name.is_empty() && name.len() <= 64 && name.chars().all(is_fit) {
         return Ok(name.to_owned());
     }
-    Err(Failure::Invalid(format!("name: {name:?}; allowed: up to 64 letters, digits, -, _ and .")))
+    Err(Failure::Invalid(format!(
+        "invalid context name {name:?}; expected up to 64 letters, digits, -, _ and ."
+    )))
 }
 
 impl Add {
@@ -113,7 +117,7 @@ impl Add {
                 std::io::stdin().read_to_string(&mut text).map_err(refuse("standard input"))?;
                 let Secret(token) = text
                     .parse()
-                    .map_err(|wrong| Failure::Invalid(format!("the token on standard input: {wrong}")))?;
+                    .map_err(|wrong| Failure::Invalid(format!("invalid token on standard input: {wrong}")))?;
                 Some(token)
             }
             false => None,

@@ -60,9 +60,9 @@ pub(crate) async fn apply(routes: &Router, declared: &Declared) -> Result<Applie
         let what = safe::line(&format!("{one} {name}"));
         match bring_about(routes, section, name, &declaration.body).await? {
             Brought::Same => {}
-            Brought::Made => applied.changed.push(format!("{what} is new")),
+            Brought::Made => applied.changed.push(format!("created {what}")),
             Brought::Otherwise(fields) => {
-                applied.changed.push(format!("{what} has changed: {}", fields.join(", ")));
+                applied.changed.push(format!("updated {what}: {}", fields.join(", ")));
             }
             Brought::Refused(why) => {
                 let why = format!("{section}.{name}: {why}");
@@ -141,7 +141,7 @@ async fn ask(
     path: &str,
     body: Option<&Value>,
 ) -> Result<(u16, Value), Silent> {
-    let silent = |why: &str| Silent(format!("what is declared cannot be brought about: {why}"));
+    let silent = |why: &str| Silent(format!("cannot apply the settings file: {why}"));
     let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let request = request.body(body).map_err(|error| silent(&error.to_string()))?;
@@ -150,7 +150,7 @@ async fn ask(
     let bytes = response.into_body().collect().await.map_err(|error| silent(&error.to_string()))?;
     let told: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap_or_default();
     if status.is_server_error() {
-        return Err(silent(told["detail"].as_str().unwrap_or("the store does not answer")));
+        return Err(silent(told["detail"].as_str().unwrap_or("the database does not answer")));
     }
     Ok((status.as_u16(), told))
 }
@@ -172,13 +172,13 @@ mod tests {
         let routes: Router = tenure_http::api(&tenure);
         let mail = |body| declared("queues", "mail", body);
         let first = apply(&routes, &mail(json!({ "max_running": 5 }))).await.unwrap();
-        assert_eq!((first.changed, first.faults), (vec!["queue mail is new".to_owned()], vec![]));
+        assert_eq!((first.changed, first.faults), (vec!["created queue mail".to_owned()], vec![]));
         tenure.queues().pause("mail").await.unwrap();
         let again = apply(&routes, &mail(json!({ "max_running": 5 }))).await.unwrap();
         assert_eq!(again.changed, [""; 0]);
         let more = mail(json!({ "max_running": 7, "rate": { "limit": 3, "per_seconds": 60 } }));
         let more = apply(&routes, &more).await.unwrap();
-        assert_eq!(more.changed, ["queue mail has changed: max_running, rate"]);
+        assert_eq!(more.changed, ["updated queue mail: max_running, rate"]);
         let queues = tenure.queues().list().await.unwrap();
         let mail = queues.iter().find(|queue| queue.name.as_str() == "mail").unwrap();
         assert!(mail.paused, "nobody has said that it resumes");
@@ -191,10 +191,13 @@ mod tests {
         let nightly = |cron: &str| {
             declared("schedules", "nightly", json!({ "spec": { "cron": cron }, "job": { "kind": "report" } }))
         };
-        assert_eq!(apply(&routes, &nightly("0 2 * * *")).await.unwrap().changed, ["schedule nightly is new"]);
+        assert_eq!(
+            apply(&routes, &nightly("0 2 * * *")).await.unwrap().changed,
+            ["created schedule nightly"]
+        );
         assert_eq!(apply(&routes, &nightly("0 2 * * *")).await.unwrap().changed, [""; 0]);
         let changed = apply(&routes, &nightly("0 3 * * *")).await.unwrap().changed;
-        assert_eq!(changed, ["schedule nightly has changed: spec"]);
+        assert_eq!(changed, ["updated schedule nightly: spec"]);
         let wrong = apply(&routes, &nightly("0 27 * * *")).await.unwrap().faults;
         assert!(wrong[0].to_string().starts_with("tenure.toml:1: schedules.nightly: "), "{wrong:?}");
     }

@@ -9,30 +9,25 @@ use tenure_http::{Words, description};
 
 use crate::exit::Failure;
 
-/// What can be said to `tenure openapi`.
+/// Arguments of `tenure openapi`.
 #[derive(Debug, Args)]
 pub(crate) struct OpenApi {
-    /// In the words of version 3.0, which many generators understand better
+    /// Print version 3.0 instead of 3.1, for older generators
     #[arg(long = "3.0")]
     old: bool,
 }
 
-/// What can be said to `tenure completions`.
+/// Arguments of `tenure completions`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  tenure completions bash > ~/.local/share/bash-completion/completions/tenure
-  tenure completions fish > ~/.config/fish/completions/tenure.fish
-  tenure completions zsh > ~/.zfunc/_tenure")]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell to complete in
     shell: Shell,
 }
 
-/// What can be said to `tenure man`.
+/// Arguments of `tenure man`.
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Writes a page for each command into this folder, instead of the first one to standard output
+    /// Write a page for each command into this folder
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
 }
@@ -56,7 +51,7 @@ pub(crate) fn man(man: &Man, program: Command) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_mangen::Man::new(program)
         .render(&mut text)
-        .map_err(|source| Failure::System { what: "the page was not made", source })?;
+        .map_err(|source| Failure::System { what: "cannot render the manual page", source })?;
     print(&text)
 }
 
@@ -66,6 +61,6 @@ fn print(text: &[u8]) -> Result<(), Failure> {
         if source.kind() == ErrorKind::BrokenPipe {
             return Failure::NobodyReads;
         }
-        Failure::System { what: "what was asked for could not be written", source }
+        Failure::System { what: "cannot write to standard output", source }
     })
 }

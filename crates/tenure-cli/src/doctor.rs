@@ -13,10 +13,10 @@ use crate::settings::{Env, Settings};
 /// Further apart than this, ages and due times that people read are misleading. The answer tells whole seconds.
 const APART_SECONDS: u64 = 5;
 
-/// What can be said to `tenure doctor`.
+/// Arguments of `tenure doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Only asks whether requests should be sent there, and says so with its end: for the health check of a container
+    /// Check readiness only, for container health checks
     #[arg(long)]
     ready: bool,
     #[command(flatten)]
@@ -45,10 +45,10 @@ enum Health {
 
 pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
     let (client, found) = match doctor.connect.place() {
-        Some(_) => (doctor.connect.client()?, "a store, said by --db".to_owned()),
+        Some(_) => (doctor.connect.client()?, "database from --db".to_owned()),
         None => {
             let settings = Settings::of(&doctor.connect, &Env::real())?;
-            let found = format!("{}, said by {}", settings.url.value, settings.url.origin);
+            let found = format!("{} (from {})", settings.url.value, settings.url.origin);
             (settings.client(), found)
         }
     };
@@ -64,7 +64,7 @@ pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
         }
         let failed = checks.iter().filter(|check| check.state == Health::Fail).count();
         if failed > 0 {
-            Err(Failure::Unsuccessful(format!("{failed} of {} do not work", checks.len())))
+            Err(Failure::Unsuccessful(format!("{failed} of {} checks failed", checks.len())))
         } else {
             Ok(())
         }
@@ -91,9 +91,9 @@ fn look(client: &Client, checks: &mut Vec<Check>) -> Result<(), Trouble> {
             checks.push(Check {
                 check: "reached",
                 state: Health::Fail,
-                found: "nobody answers".to_owned(),
+                found: "no answer".to_owned(),
                 next: Some(
-                    "start a server there with `tenure serve`, or say where it is by --url or TENURE_URL"
+                    "start a server with `tenure serve`, or set --url or TENURE_URL to its address"
                         .to_owned(),
                 ),
             });
@@ -115,14 +115,14 @@ fn look(client: &Client, checks: &mut Vec<Check>) -> Result<(), Trouble> {
 fn reached(alive: &Looked) -> Check {
     let (state, next) = match alive.status {
         200 => (Health::Ok, None),
-        401 | 403 => (Health::Fail, Some("say who asks, by TENURE_TOKEN or --token-file")),
-        421 => (Health::Fail, Some("let the server be addressed by this name: `tenure serve --host NAME`")),
-        _ => (Health::Fail, Some("something else listens there: say another --url")),
+        401 | 403 => (Health::Fail, Some("set an access token with TENURE_TOKEN or --token-file")),
+        421 => (Health::Fail, Some("allow this host name on the server: `tenure serve --host NAME`")),
+        _ => (Health::Fail, Some("this is not a Tenure server: set another --url")),
     };
     let found = if state == Health::Ok {
-        "it answers".to_owned()
+        "the server answers".to_owned()
     } else {
-        format!("it answers with {}", alive.status)
+        format!("the server answers with status {}", alive.status)
     };
     Check { check: "reached", state, found, next: next.map(str::to_owned) }
 }
@@ -130,18 +130,18 @@ fn reached(alive: &Looked) -> Check {
 fn this_version(version: &Looked) -> Check {
     let own = env!("CARGO_PKG_VERSION");
     match version.body["version"].as_str() {
-        Some(theirs) if theirs == own => good("version", format!("both are {own}")),
+        Some(theirs) if theirs == own => good("version", format!("server and program are {own}")),
         Some(theirs) => Check {
             check: "version",
             state: Health::Warn,
             found: format!("the server is {theirs}, this program is {own}"),
-            next: Some("use the same version of both".to_owned()),
+            next: Some("install the same version of both".to_owned()),
         },
         None => Check {
             check: "version",
             state: Health::Fail,
-            found: "it says none".to_owned(),
-            next: Some("something else listens there: say another --url".to_owned()),
+            found: "the server reports none".to_owned(),
+            next: Some("this is not a Tenure server: set another --url".to_owned()),
         },
     }
 }
@@ -151,15 +151,16 @@ fn clock(alive: &Looked, now: Timestamp) -> Check {
         return Check {
             check: "clock",
             state: Health::Warn,
-            found: "the server tells no time".to_owned(),
+            found: "the server sends no time".to_owned(),
             next: None,
         };
     };
     let seconds = theirs.since(now).as_secs().max(now.since(theirs).as_secs());
     if seconds <= APART_SECONDS {
-        return good("clock", "the clocks agree to a few seconds".to_owned());
+        return good("clock", "the clocks agree within 5 s".to_owned());
     }
-    let next = Some("let both follow a time server; due times are those of the server's store".to_owned());
+    let next =
+        Some("synchronize both clocks (NTP); the clock of the database decides when jobs run".to_owned());
     Check { check: "clock", state: Health::Warn, found: format!("the clocks are {seconds} s apart"), next }
 }
 
@@ -175,12 +176,12 @@ fn instant(date: &str) -> Option<Timestamp> {
 fn ready_to_work(ready: &Looked, store: &str) -> Check {
     let status = ready.body["status"].as_str().unwrap_or("not ready");
     if ready.status == 200 {
-        return good("ready", format!("it is, and {store} answers"));
+        return good("ready", format!("the server is ready; database: {store}"));
     }
     let next = if status == "draining" {
-        "it is about to end: wait for the next one, or ask another one"
+        "the server is shutting down: wait for its successor or use another one"
     } else {
-        "look at the log of the server, and at its store with `tenure db status`"
+        "check the log of the server, and its database with `tenure db status`"
     };
     Check { check: "ready", state: Health::Fail, found: status.to_owned(), next: Some(next.to_owned()) }
 }

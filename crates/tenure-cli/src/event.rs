@@ -5,28 +5,29 @@ use serde_json::Value;
 
 use crate::client::{Told, escaped, tail};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::{Shape, safe};
 use crate::with::{Asked, done, text};
 
-/// What can be done with events.
+/// Commands for events.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Events {
-    /// Prints what happens, as it happens, until it is interrupted
+    /// Print events until Ctrl-C
     Tail(Asked<Tail>),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Tail {
-    /// Of this type, such as job.failed or job.*; may be said often
+    /// Only this type, such as job.failed or job.* (repeatable)
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// About this queue and its jobs; may be said often
+    /// Only this queue and its jobs (repeatable)
     #[arg(long = "queue", value_name = "QUEUE")]
     queues: Vec<String>,
-    /// About jobs of this kind; may be said often
+    /// Only jobs of this kind (repeatable)
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
-    /// About this job, lease, schedule or queue; may be said often
+    /// Only this job, lease, schedule or queue (repeatable)
     #[arg(long = "about", value_name = "ID|NAME")]
     subjects: Vec<String>,
 }
@@ -48,18 +49,25 @@ impl Tail {
 pub(crate) fn run(events: Events) -> Result<(), Failure> {
     let Events::Tail(Asked { connect, output, what }) = events;
     done(&connect, output, move |with| {
+        let mut what = what;
+        for subject in &mut what.subjects {
+            // It may be a name that looks like a part of an id.
+            match ids::job(&with.client, subject) {
+                Ok(id) => *subject = id,
+                Err(Failure::NotThere(_)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
         let path = what.path();
         let (client, out) = (&with.client, &mut with.out);
         if client.only_looks() {
-            out.tell("only what a server writes down is seen here; with --write it is written down by this program");
+            out.tell("only events recorded by a server are shown; pass --write to record them here");
         }
         tail(client, &path, |told| {
             let document = match told {
                 Told::Event(document) => document,
                 Told::Gap => {
-                    out.tell(
-                        "the server does not keep what happened meanwhile any more; it goes on from here",
-                    );
+                    out.tell("some events are missing: the server no longer keeps them");
                     return Ok(());
                 }
             };

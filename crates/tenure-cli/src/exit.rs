@@ -4,17 +4,6 @@ use std::path::PathBuf;
 
 use tenure::Error;
 
-/// Shown below the help of the program.
-pub(crate) const HELP: &str = "\
-Exit codes: 0 done · 1 it did not work out, or the job failed · 2 not understood, or a file that is named cannot be read or
-            written · 3 the store or server cannot be reached · 4 not allowed · 5 not found · 6 conflict · 7 a value is not
-            allowed · 75 the lease could not be had · 124 a wait was over · 130 interrupted
-
-Environment: TENURE_URL or TENURE_CONTEXT name the server, TENURE_TOKEN or TENURE_TOKEN_FILE prove who asks;
-             TENURE_LOG=info|debug|… tells more on standard error; NO_COLOR and CLICOLOR_FORCE decide on colour
-
-More:        tenure help environment, formatting, exit-codes, query";
-
 /// Why the program could not do what was asked, in a sentence for a person.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -22,7 +11,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Library(#[from] Error),
     /// The call was understood, but makes no sense.
-    #[error("{0}; see tenure help")]
+    #[error("{0}")]
     Usage(String),
     /// One of two places cannot be used.
     #[error("{which}: {source}")]
@@ -42,12 +31,10 @@ pub(crate) enum Failure {
     #[error("{0}")]
     NotWhole(String),
     /// A copy has failed on its way.
-    #[error(
-        "{1}; what was written of the copy in {0} is not whole and cannot be opened: remove it and copy again"
-    )]
+    #[error("{1}; the copy in {0} is incomplete and cannot be opened: delete it and copy again")]
     Copy(String, #[source] Box<Error>),
     /// A folder or file is not usable.
-    #[error("{path} cannot be used: {source}", path = path.display())]
+    #[error("cannot use {path}: {source}", path = path.display())]
     Folder {
         /// Which.
         path: PathBuf,
@@ -55,7 +42,7 @@ pub(crate) enum Failure {
         source: std::io::Error,
     },
     /// What was to be read from a file that was named cannot be.
-    #[error("{path} cannot be read: {source}", path = path.display())]
+    #[error("cannot read {path}: {source}", path = path.display())]
     Input {
         /// Which.
         path: PathBuf,
@@ -63,7 +50,7 @@ pub(crate) enum Failure {
         source: std::io::Error,
     },
     /// What was to be written to a file or folder that was named cannot be.
-    #[error("{path} cannot be written: {source}", path = path.display())]
+    #[error("cannot write {path}: {source}", path = path.display())]
     Output {
         /// Which.
         path: PathBuf,
@@ -82,10 +69,10 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Serve(#[from] tenure_http::ServeError),
     /// The bare driver, measured as a floor, failed.
-    #[error("the floor could not be measured: {0}")]
+    #[error("cannot measure the SQLite driver: {0}")]
     Floor(#[from] rusqlite::Error),
     /// A measurement makes no sense, so it is not printed.
-    #[error("{figure} was not measured: {why}")]
+    #[error("cannot measure {figure}: {why}")]
     Measurement {
         /// Which.
         figure: &'static str,
@@ -93,7 +80,7 @@ pub(crate) enum Failure {
         why: String,
     },
     /// Something is wrong with a store; it has been told what.
-    #[error("{0} findings; nothing was changed")]
+    #[error("{} found; nothing was changed", findings(.0))]
     Findings(usize),
     /// Somebody interrupted it.
     #[error("interrupted")]
@@ -128,10 +115,10 @@ pub(crate) enum Failure {
     #[error("the program ended with {0}")]
     Silent(u8),
     /// A program was not even started.
-    #[error("the program was not started: {0}")]
+    #[error("cannot start the program: {0}")]
     NotStarted(String),
     /// Whoever read has had enough; nothing is said of that.
-    #[error("nobody reads")]
+    #[error("output closed")]
     NobodyReads,
 }
 
@@ -164,6 +151,10 @@ impl Failure {
             Self::Interrupted | Self::GoesOn(_) => 130,
         }
     }
+}
+
+fn findings(number: &usize) -> String {
+    format!("{number} {}", if *number == 1 { "inconsistency" } else { "inconsistencies" })
 }
 
 fn code_of(error: &Error) -> u8 {

@@ -29,9 +29,9 @@ pub(crate) fn text_of(file: &Path, most: u64) -> Result<String, Failure> {
     read.map_err(|source| Failure::Input { path: named.clone(), source })?;
     let odd = |what: &str| Failure::Invalid(format!("{} {what}", safe::line(&named.to_string_lossy())));
     if bytes.len() as u64 > most {
-        return Err(odd(&format!("has more than {most} bytes")));
+        return Err(odd(&format!("is larger than {most} bytes")));
     }
-    String::from_utf8(bytes).map_err(|_| odd("is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| odd("is not UTF-8"))
 }
 
 /// Whether a file can be put at this path, as far as can be known before it is done.

@@ -35,16 +35,17 @@ const KINDS: Named = Named {
     },
 };
 
-/// What can be done with kinds.
+/// Commands for kinds.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Kinds {
-    /// Lists those of which there are jobs, or something is said
+    /// List kinds
     List(Asked<Nothing>),
-    /// Shows what is said about one, its schema included
+    /// Show a kind with its schema
     Get(Asked<Name>),
-    /// Says something about one; what is not said here stays
+    /// Describe a kind: schema, owner, default queue
     Set(Asked<Set>),
-    /// Takes back what is said about one; its jobs stay
+    /// Delete the description of a kind; its jobs stay
+    #[command(aliases = ["delete", "remove"])]
     Rm(Asked<Name>),
 }
 
@@ -53,30 +54,30 @@ pub(crate) struct Nothing {}
 
 #[derive(Debug, Args)]
 pub(crate) struct Name {
-    /// Which
+    /// Name of the kind
     name: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Set {
-    /// Which
+    /// Name of the kind
     name: String,
-    /// A JSON Schema that args have to keep to: a file, or - for standard input
+    /// JSON Schema of the args: a file, or - for standard input
     #[arg(long, value_name = "FILE|-", conflicts_with = "no_schema")]
     schema: Option<String>,
-    /// Args may be anything
+    /// Remove the schema: accept any args
     #[arg(long)]
     no_schema: bool,
-    /// What it is for
+    /// Description
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Who looks after it
+    /// Owner
     #[arg(long, value_name = "TEXT")]
     owner: Option<String>,
-    /// Where more is to be read
+    /// URL of further documentation
     #[arg(long, value_name = "URL")]
     docs_url: Option<String>,
-    /// Where its jobs wait that say no queue
+    /// Queue of jobs that name none
     #[arg(long, value_name = "QUEUE")]
     default_queue: Option<String>,
 }
@@ -93,7 +94,7 @@ pub(crate) fn run(kinds: Kinds) -> Result<(), Failure> {
         Kinds::Set(Asked { connect, output, what }) => done(&connect, output, move |with| set(with, &what)),
         Kinds::Rm(Asked { connect, output, what }) => done(&connect, output, move |with| {
             with.client.ask(&Ask::delete(KINDS.of(&what.name)))?;
-            tell(&format!("nothing is said about {} any more", safe::line(&what.name)));
+            tell(&format!("deleted the description of kind {}", safe::line(&what.name)));
             Ok(())
         }),
     }
@@ -116,7 +117,7 @@ fn set(with: &mut With, set: &Set) -> Result<(), Failure> {
     ];
     if said.iter().all(|(_, value)| value.is_none()) {
         let all = "--schema, --no-schema, --description, --owner, --docs-url or --default-queue";
-        return Err(Failure::Usage(format!("nothing is said about the kind; say {all}")));
+        return Err(Failure::Usage(format!("nothing to change; pass {all}")));
     }
     let mut body = Map::new();
     for (name, value) in said {
@@ -129,7 +130,7 @@ fn set(with: &mut With, set: &Set) -> Result<(), Failure> {
     if with.out.chosen().is_some() {
         return KINDS.one(with, &kind.text());
     }
-    tell(&format!("said about {}", safe::line(&set.name)));
+    tell(&format!("updated kind {}", safe::line(&set.name)));
     Ok(())
 }
 
@@ -137,6 +138,6 @@ fn set(with: &mut With, set: &Set) -> Result<(), Failure> {
 fn schema(from: Option<&str>) -> Result<Option<Value>, Failure> {
     let Some(from) = from else { return Ok(None) };
     let text = files::text_of(Path::new(from), SCHEMA_BYTES)?;
-    let wrong = |error| Failure::Invalid(safe::line(&format!("{from} is no JSON: {error}")));
+    let wrong = |error| Failure::Invalid(safe::line(&format!("{from} is not JSON: {error}")));
     serde_json::from_str(&text).map(Some).map_err(wrong)
 }

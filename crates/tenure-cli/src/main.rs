@@ -14,6 +14,8 @@ mod doctor;
 mod event;
 mod exit;
 mod files;
+mod help;
+mod ids;
 mod job;
 mod kind;
 mod lease;
@@ -37,17 +39,18 @@ mod traces;
 mod webhook;
 mod with;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit::Failure;
 use crate::screen::complain;
 
-/// Durable jobs: every one is done, none is done by two at once unnoticed, and you can see why.
+/// Durable jobs, schedules and leases on SQLite or PostgreSQL
 #[derive(Parser)]
-#[command(name = "tenure", version, arg_required_else_help = true, after_help = exit::HELP)]
+#[command(name = "tenure", version, arg_required_else_help = true)]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -55,80 +58,85 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Shows Tenure at work: a SQLite file, a worker, a server, demo jobs, and what happens to them
+    /// Start a demo: server, worker, dashboard and sample jobs
     Dev(dev::Dev),
-    /// Answers over HTTP: enqueueing, watching and ending jobs, from any language
+    /// Start the HTTP server and dashboard
     Serve(serve::Serve),
-    /// Enqueues, watches and ends jobs through a server
+    /// Manage jobs
+    #[command(alias = "jobs")]
     Job(Box<job::Jobs>),
-    /// The same as `tenure job submit`
+    /// Enqueue a job (same as job submit)
     Submit(Box<job::SubmitAlias>),
-    /// The same as `tenure job logs`
+    /// Print the log of a job (same as job logs)
     Logs(Box<job::LogsAlias>),
-    /// The jobs that run: the same as `tenure job list --state running`
+    /// List running jobs
     Ps(Box<job::PsAlias>),
-    /// How all queues stand, again and again
+    /// Show live statistics of all queues
     Top(Box<queue::Top>),
-    /// Pauses, resumes, bounds, empties and shows queues
-    #[command(subcommand)]
+    /// Manage queues: limits, pauses, statistics
+    #[command(subcommand, alias = "queues")]
     Queue(Box<queue::Queues>),
-    /// Takes, renews, breaks and shows leases, and runs programs one at a time over all machines
-    #[command(subcommand)]
+    /// Manage leases, and run a command under one
+    #[command(subcommand, alias = "leases")]
     Lease(Box<lease::Leases>),
-    /// Runs a program as a job: recorded, under a lock if wished, its output kept, its exit code passed on
+    /// Run a command once and record it as a job
     Exec(Box<program::Exec>),
-    /// Runs the programs of a folder on this host: on demand, by schedules, all the time
+    /// Run the programs of a folder on this host
     Run(Box<app::Run>),
-    /// Lists, runs, starts and stops such programs, and shows what they say
+    /// Manage the programs that hosts run
+    #[command(alias = "apps")]
     App(Box<app::AppArgs>),
-    /// Runs a program for each job of some queues, and shows who else does
+    /// Run a program for each job, and manage workers
+    #[command(alias = "workers")]
     Worker(Box<program::WorkerArgs>),
-    /// Explains schedules, and sets, triggers and pauses those of a server
-    #[command(subcommand)]
+    /// Manage schedules, and preview cron expressions
+    #[command(subcommand, alias = "schedules")]
     Schedule(Box<schedule::Schedule>),
-    /// Makes, lists and takes back access tokens
-    #[command(subcommand)]
+    /// Manage access tokens
+    #[command(subcommand, alias = "tokens")]
     Token(Box<token::Tokens>),
-    /// Says what kinds are for, and what their args have to be like
-    #[command(subcommand)]
+    /// Manage kinds of jobs and the schemas of their args
+    #[command(subcommand, alias = "kinds")]
     Kind(Box<kind::Kinds>),
-    /// Has what happens told to URLs
-    #[command(subcommand)]
+    /// Manage webhooks
+    #[command(subcommand, alias = "webhooks")]
     Webhook(Box<webhook::Webhooks>),
-    /// Prints what happens, as it happens
-    #[command(subcommand)]
+    /// Stream events
+    #[command(subcommand, alias = "events")]
     Event(Box<event::Events>),
-    /// Looks after the places where jobs are kept: how they stand, their schema, what is wrong, copies
+    /// Inspect, migrate, check and back up a database
     #[command(subcommand)]
     Db(db::Db),
-    /// Names servers, and chooses the one that is asked
+    /// Name servers, and choose the current one
+    #[command(alias = "contexts")]
     Context(context::Contexts),
-    /// Shows which settings count and where they were said, checks them, describes them
+    /// Show, check and create settings
     #[command(subcommand)]
     Config(config::Config),
-    /// Finds out whether the server can be used from here, and says what to do if not
+    /// Diagnose the connection to the server
+    #[command(alias = "status")]
     Doctor(Box<doctor::Doctor>),
-    /// Takes a job and a lease through their lives on the server, and says of each step whether it works
+    /// Test a server with a job and a lease of its own
     Selftest(Box<with::Asked<selftest::Selftest>>),
-    /// Says where the server, or a job, is looked at; on a terminal it is opened there
+    /// Open the dashboard, or a job, in a browser
     Open(Box<with::Asked<open::Open>>),
-    /// Prints the description of the HTTP interface (OpenAPI 3.1); needs no server
+    /// Print the OpenAPI description of the HTTP API
     Openapi(describe::OpenApi),
-    /// Prints what completes this program's commands in a shell
+    /// Print a completion script for a shell
     Completions(describe::Completions),
-    /// Prints the manual page, or writes one for each command
+    /// Print the manual page, or write all of them
     Man(describe::Man),
-    /// Measures the store on this machine; prints one JSON object a line
+    /// Measure the store on this machine, as lines of JSON
     Bench(bench::Bench),
-    /// An idle worker that measures itself; `bench` starts it as a process of its own
+    /// Measure an idle worker (started by bench)
     #[command(hide = true)]
     BenchIdle(bench::BenchIdle),
-    /// A holder of leases that measures itself; `bench` starts it as a process of its own
+    /// Measure a holder of leases (started by bench)
     #[command(hide = true)]
     BenchLeases(bench::BenchLeases),
-    /// Prints the version
+    /// Print the version
     Version {
-        /// As a JSON object
+        /// Print it as a JSON object
         #[arg(long)]
         json: bool,
     },
@@ -143,7 +151,7 @@ impl Command {
 
 /// The same, with what may have been meant by a command that is not there.
 fn suggesting(mut error: clap::Error, args: &[String]) -> clap::Error {
-    if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
+    if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
     let Some(ContextValue::String(said)) = error.get(ContextKind::InvalidSubcommand) else { return error };
@@ -161,17 +169,29 @@ fn suggesting(mut error: clap::Error, args: &[String]) -> clap::Error {
     error
 }
 
+/// Reads a command line. Shared options may stand before the command.
+fn parsed(args: Vec<OsString>) -> Result<Program, clap::Error> {
+    let mut command = help::short(Program::command());
+    let args = help::in_order(args, &command);
+    let mut matches = command.try_get_matches_from_mut(args)?;
+    Program::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
 fn main() -> ExitCode {
     // Before anything else: a program's supervisor is this program, started anew.
     if let Some(code) = tenure_program::entered() {
         return code;
     }
     let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    if let Some(topic) = topics::asked(&args) {
-        screen::print(topic);
+    if args.len() == 1 {
+        screen::print(help::START);
         return ExitCode::SUCCESS;
     }
-    let program = match Program::try_parse() {
+    if let Some(topic) = topics::asked(&args) {
+        screen::print(&topic);
+        return ExitCode::SUCCESS;
+    }
+    let program = match parsed(std::env::args_os().collect()) {
         Ok(program) => program,
         Err(error) => {
             // Nobody may be reading any more, and then there is nobody to tell.
@@ -231,8 +251,10 @@ fn run(command: Command) -> Result<(), Failure> {
             with::done(&connect, output, move |with| open::run(&what, with))
         }
         Command::Openapi(openapi) => describe::openapi(&openapi),
-        Command::Completions(completions) => describe::completions(&completions, Program::command()),
-        Command::Man(man) => describe::man(&man, Program::command()),
+        Command::Completions(completions) => {
+            describe::completions(&completions, help::whole(Program::command()))
+        }
+        Command::Man(man) => describe::man(&man, help::whole(Program::command())),
         Command::Bench(bench) => bench::run(bench),
         Command::BenchIdle(idle) => bench::idle_child(idle),
         Command::BenchLeases(leases) => bench::leases_child(leases),

@@ -24,7 +24,7 @@ impl Manager {
     pub(crate) fn of_environment() -> Self {
         let socket = std::env::var_os("NOTIFY_SOCKET").and_then(|name| {
             let opened = address(&name).and_then(|address| Ok((UnixDatagram::unbound()?, address)));
-            opened.map_err(|error| complain(&format!("NOTIFY_SOCKET {name:?} is told nothing: {error}"))).ok()
+            opened.map_err(|error| complain(&format!("cannot use NOTIFY_SOCKET {name:?}: {error}"))).ok()
         });
         let said = |name| std::env::var(name).ok();
         let own = std::process::id();
@@ -59,7 +59,7 @@ impl Manager {
         if let Some((socket, address)) = &self.socket
             && let Err(error) = socket.send_to_addr(what.as_bytes(), address)
         {
-            tracing::warn!(%error, what, "the service manager was not told");
+            tracing::warn!(%error, what, "cannot notify the service manager");
         }
     }
 }
@@ -70,9 +70,10 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
         #[cfg(target_os = "linux")]
         [b'@', name @ ..] => <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name),
         [b'/', ..] => SocketAddr::from_pathname(name),
-        _other => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a whole path nor begins with @"))
-        }
+        _other => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "expected an absolute path or a name that begins with @",
+        )),
     }
 }
 

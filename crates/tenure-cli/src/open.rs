@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::client::{Ask, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::with::With;
 
 /// The pages for people.
@@ -14,24 +15,26 @@ const PAGES: &str = "/ui/";
 /// What shows a URL to a person, in the order in which it is tried.
 const SHOWS: [&str; 2] = ["xdg-open", "open"];
 
-/// What can be said to `tenure open`.
+/// Arguments of `tenure open`.
 #[derive(Debug, Args)]
 pub(crate) struct Open {
-    /// The job to be shown
+    /// Job to open [default: the dashboard]
     #[arg(value_name = "ID")]
     id: Option<String>,
-    /// Only prints where it is
+    /// Print the URL only
     #[arg(long)]
     print: bool,
 }
 
 pub(crate) fn run(open: &Open, with: &mut With) -> Result<(), Failure> {
     let Some(base) = with.client.base().map(str::to_owned) else {
-        return Err(Failure::Usage("a store has no pages; `tenure serve` shows them".to_owned()));
+        return Err(Failure::Usage(
+            "--db: a database has no dashboard; start one with `tenure serve --db …`".to_owned(),
+        ));
     };
     let url = match &open.id {
         Some(id) => {
-            let id = escaped(id);
+            let id = escaped(&ids::job(&with.client, id)?);
             // A page of what is not there is of no use.
             with.client.ask(&Ask::get(format!("/v1/jobs/{id}")))?;
             // A server without pages still has the document.
@@ -48,7 +51,7 @@ pub(crate) fn run(open: &Open, with: &mut With) -> Result<(), Failure> {
         return Ok(());
     }
     if !shown_in_browser(&url) {
-        with.out.tell("there is no browser to open it with");
+        with.out.tell("found no browser; open the URL yourself");
     }
     Ok(())
 }

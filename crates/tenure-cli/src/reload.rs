@@ -21,7 +21,7 @@ pub(crate) struct Reload(Signal);
 impl Reload {
     /// From now on a hang-up does not end the program.
     pub(crate) fn listen() -> Result<Self, Failure> {
-        let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
+        let refuse = |source| Failure::System { what: "cannot listen for signals", source };
         Ok(Self(signal(SignalKind::hangup()).map_err(refuse)?))
     }
 
@@ -40,10 +40,10 @@ impl Reload {
         while self.0.recv().await.is_some() {
             match again(&serve, &settings, &logs, (&routes, &may_call)).await {
                 Ok((new, told)) => {
-                    screen.line(&format!("settings were read again: {}", told.join("; ")));
+                    screen.line(&format!("settings reloaded: {}", told.join("; ")));
                     settings = new;
                 }
-                Err(failure) => complain(&format!("settings stay as they were: {failure}")),
+                Err(failure) => complain(&format!("settings not reloaded: {failure}")),
             }
         }
     }
@@ -61,7 +61,7 @@ async fn again(
     Resolved::of([Layer { faults, ..Layer::default() }]).sound()?;
     let mut told = Vec::new();
     if new.text("log.level") != old.text("log.level") && logs.choose(&new)? {
-        told.push(format!("log.level is {} now", new.text("log.level").unwrap_or_default()));
+        told.push(format!("log.level is now {}", new.text("log.level").unwrap_or_default()));
     }
     if !new.is_on("server.read_only") {
         let applied = declared::apply(routes, &new.declared).await?;
@@ -71,7 +71,7 @@ async fn again(
     told.extend(left(old, &new));
     told.extend(for_a_start(old, &new));
     if told.is_empty() {
-        told.push("nothing has changed".to_owned());
+        told.push("no changes".to_owned());
     }
     Ok((new, told))
 }
@@ -90,7 +90,9 @@ fn left(old: &Resolved, new: &Resolved) -> Vec<String> {
             told.extend(gone.map(|field| format!("{section}.{name}.{field}")));
         }
     }
-    told.into_iter().map(|what| safe::line(&format!("{what} is not declared any more, and stays"))).collect()
+    told.into_iter()
+        .map(|what| safe::line(&format!("{what} is no longer declared but was kept; delete it by command")))
+        .collect()
 }
 
 /// What counts only from the next start on.
@@ -99,5 +101,5 @@ fn for_a_start(old: &Resolved, new: &Resolved) -> Vec<String> {
         let values = |of: &Resolved| of.chosen.get(setting.name).map(|spoken| spoken.values.clone());
         values(old) != values(new)
     });
-    changed.map(|setting| format!("{} counts from the next start on", setting.name)).collect()
+    changed.map(|setting| format!("{} takes effect at the next start", setting.name)).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::output::safe::without_passwords;
 
@@ -30,6 +31,11 @@ pub(crate) enum Tone {
 }
 
 impl Screen {
+    /// Whether it is in colour.
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.coloured
+    }
+
     pub(crate) fn open() -> Self {
         Self { coloured: is_coloured(&std::io::stdout()), read: AtomicBool::new(true) }
     }
@@ -45,11 +51,81 @@ impl Screen {
         if !self.read.load(Ordering::Relaxed) {
             return;
         }
-        if write_line(&mut std::io::stdout().lock(), text).is_err_and(|error| has_gone(&error)) {
+        if write_line(To::Output, text).is_err_and(|error| has_gone(&error)) {
             self.read.store(false, Ordering::Relaxed);
-            tell("nobody reads the output any more; the jobs go on. Press Ctrl-C here to stop them.");
+            tell("the output was closed; jobs keep running, press Ctrl-C here to stop");
         }
     }
+}
+
+/// Lines that stay below all others of a terminal.
+#[derive(Debug)]
+struct Pinned {
+    lines: Vec<String>,
+    /// How many of them are on the screen.
+    shown: usize,
+}
+
+static PINNED: Mutex<Pinned> = Mutex::new(Pinned { lines: Vec::new(), shown: 0 });
+static IS_PINNED: AtomicBool = AtomicBool::new(false);
+/// Nothing is pinned any more.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+/// A terminal that is smaller has no room for such lines.
+const ROOM: (usize, usize) = (40, 16);
+
+impl Pinned {
+    fn get() -> MutexGuard<'static, Self> {
+        PINNED.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the lines from the screen: up to the first of them, and nothing from there on.
+    fn erase(&mut self) -> String {
+        match std::mem::take(&mut self.shown) {
+            0 => String::new(),
+            lines => format!("\x1b[{lines}A\r\x1b[J"),
+        }
+    }
+
+    /// Puts the lines below what is there.
+    fn draw(&mut self) -> String {
+        self.shown = self.lines.len();
+        self.lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+/// Whether lines can be pinned here.
+pub(crate) fn can_pin() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let has_room = size().is_some_and(|(columns, lines)| columns >= ROOM.0 && lines >= ROOM.1);
+    std::io::stdout().is_terminal() && !is_dumb && has_room
+}
+
+/// Takes what is pinned from the screen, for good.
+pub(crate) fn unpin() {
+    IS_OVER.store(true, Ordering::Relaxed);
+    let mut out = std::io::stdout().lock();
+    let mut pinned = Pinned::get();
+    IS_PINNED.store(false, Ordering::Relaxed);
+    let text = pinned.erase();
+    pinned.lines.clear();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Pins these lines in the place of those before, each cut to the width of the terminal.
+pub(crate) fn pin(lines: &[(Tone, String)], coloured: bool) {
+    let width = width().unwrap_or(ROOM.0).saturating_sub(1);
+    let mut out = std::io::stdout().lock();
+    let mut pinned = Pinned::get();
+    if IS_OVER.load(Ordering::Relaxed) {
+        return;
+    }
+    let before = pinned.erase();
+    let cut = |text: &str| text.chars().take(width).collect::<String>();
+    let shown = |(tone, text): &(Tone, String)| if coloured { painted(*tone, &cut(text)) } else { cut(text) };
+    pinned.lines = lines.iter().map(shown).collect();
+    IS_PINNED.store(!lines.is_empty(), Ordering::Relaxed);
+    let text = before + &pinned.draw();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Text in the colour of its tone.
@@ -67,12 +143,12 @@ pub(crate) fn painted(tone: Tone, text: &str) -> String {
 
 /// Prints a line for whoever still reads.
 pub(crate) fn print(text: &str) {
-    let _ = write_line(&mut std::io::stdout().lock(), text);
+    let _ = write_line(To::Output, text);
 }
 
 /// Says something to the person, beside the data.
 pub(crate) fn tell(text: &str) {
-    let _ = write_line(&mut std::io::stderr().lock(), text);
+    let _ = write_line(To::Error, text);
 }
 
 /// Says something in the place of what was said last so; a terminal shows the last of it.
@@ -84,6 +160,17 @@ pub(crate) fn tell_over(text: &str) {
 /// Says what went wrong. What was wrong may be a URL with a password, and what is said may be kept in a log.
 pub(crate) fn complain(text: &str) {
     tell(&format!("tenure: {}", without_passwords(text)));
+}
+
+/// Columns of the terminal that standard output is, if it is one that says it.
+pub(crate) fn width() -> Option<usize> {
+    size().map(|(columns, _)| columns)
+}
+
+/// Columns and lines of that terminal.
+pub(crate) fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    (size.ws_col > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
 }
 
 /// Whether to colour: `CLICOLOR_FORCE`, then `NO_COLOR`, then whether a person is likely to see it.
@@ -98,10 +185,35 @@ fn colour(forced: bool, refused: bool, terminal: bool) -> bool {
     forced || (terminal && !refused)
 }
 
-/// One write a line, so that lines of two tasks do not mix.
-fn write_line(out: &mut impl Write, text: &str) -> std::io::Result<()> {
-    out.write_all(format!("{text}\n").as_bytes())?;
-    out.flush()
+/// Where a line goes.
+#[derive(Debug, Clone, Copy)]
+enum To {
+    Output,
+    Error,
+}
+
+/// One write a line, so that lines of two tasks do not mix. What is pinned stays below it.
+fn write_line(to: To, text: &str) -> std::io::Result<()> {
+    if !IS_PINNED.load(Ordering::Relaxed) {
+        return put_line(to, text);
+    }
+    // Locked in this order everywhere; standard output may be locked once more by the same thread.
+    let mut screen = std::io::stdout().lock();
+    let mut pinned = Pinned::get();
+    screen.write_all(pinned.erase().as_bytes()).and_then(|()| screen.flush())?;
+    put_line(to, text)?;
+    screen.write_all(pinned.draw().as_bytes()).and_then(|()| screen.flush())
+}
+
+fn put_line(to: To, text: &str) -> std::io::Result<()> {
+    fn put(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+        out.write_all(format!("{text}\n").as_bytes())?;
+        out.flush()
+    }
+    match to {
+        To::Output => put(&mut std::io::stdout().lock(), text),
+        To::Error => put(&mut std::io::stderr().lock(), text),
+    }
 }
 
 fn has_gone(error: &std::io::Error) -> bool {

@@ -17,11 +17,11 @@ const LEASE_SECONDS: u64 = 30;
 /// How long the claim waits for the job, which is there.
 const WAIT_SECONDS: u64 = 5;
 
-/// What can be said to `tenure selftest`.
+/// Arguments of `tenure selftest`.
 #[derive(Debug, Args)]
 pub(crate) struct Selftest {}
 
-/// What a step needs of those before it.
+/// Values that a step needs of those before it.
 struct Try {
     /// The id of the job, and a part of each name.
     id: String,
@@ -43,9 +43,9 @@ const STEPS: [Step; 9] = [
     ("renew", renew),
     ("settle", settle),
     ("settle once", settle_once),
-    ("lose a lease", lose_a_lease),
-    ("lease with a larger fence", lease_with_a_larger_fence),
-    ("timer preview", timer_preview),
+    ("break lease", lose_a_lease),
+    ("larger fence", lease_with_a_larger_fence),
+    ("schedule preview", timer_preview),
 ];
 
 /// Why a step has failed.
@@ -88,7 +88,9 @@ pub(crate) fn run(_: &Selftest, with: &mut With) -> Result<(), Failure> {
     match failed {
         None => Ok(()),
         Some(("reach", Wrong::Trouble(trouble))) => Err(trouble.into()),
-        Some((name, wrong)) => Err(Failure::Unsuccessful(format!("{name} does not work: {}", said(&wrong)))),
+        Some((name, wrong)) => {
+            Err(Failure::Unsuccessful(format!("step \"{name}\" failed: {}", said(&wrong))))
+        }
     }
 }
 
@@ -161,7 +163,7 @@ fn enqueue(it: &mut Try, with: &With) -> Result<String, Wrong> {
     let body = json!({ "id": it.id, "kind": "selftest", "queue": it.queue, "args": { "n": 1 } });
     let job = with.client.ask(&Ask::post("/v1/jobs", &body))?.json()?;
     if job["state"] != "queued" {
-        return otherwise(format!("the job is {}, and should be queued", job["state"]));
+        return otherwise(format!("the job is {}; expected queued", job["state"]));
     }
     Ok(format!("job {}", it.id))
 }
@@ -172,7 +174,7 @@ fn claim(it: &mut Try, with: &With) -> Result<String, Wrong> {
     let claimed = with.client.ask(&ask)?.json()?;
     let job = &claimed["jobs"][0];
     if job["id"] != it.id.as_str() || job["args"]["n"] != 1 {
-        return otherwise("the job was not granted");
+        return otherwise("the claim did not return the job");
     }
     text(job, "/token").clone_into(&mut it.job_token);
     Ok(format!("attempt {}", job["attempt"]))
@@ -181,7 +183,7 @@ fn claim(it: &mut Try, with: &With) -> Result<String, Wrong> {
 fn renew(it: &mut Try, with: &With) -> Result<String, Wrong> {
     let body = json!({ "token": it.job_token, "lease_seconds": LEASE_SECONDS });
     with.client.ask(&Ask::post(it.job("/heartbeat"), &body))?;
-    Ok(format!("held for {LEASE_SECONDS} s more"))
+    Ok(format!("renewed for {LEASE_SECONDS} s"))
 }
 
 fn settle(it: &mut Try, with: &With) -> Result<String, Wrong> {
@@ -189,7 +191,7 @@ fn settle(it: &mut Try, with: &With) -> Result<String, Wrong> {
     with.client.ask(&Ask::post(it.job("/complete"), &body))?;
     let job = with.client.ask(&Ask::get(it.job("")))?.json()?;
     if job["state"] != "succeeded" {
-        return otherwise(format!("the job is {}, and should have succeeded", job["state"]));
+        return otherwise(format!("the job is {}; expected succeeded", job["state"]));
     }
     Ok("succeeded".to_owned())
 }
@@ -204,23 +206,23 @@ fn settle_once(it: &mut Try, with: &With) -> Result<String, Wrong> {
     }
     let job = with.client.ask(&Ask::get(it.job("")))?.json()?;
     if job["state"] != "succeeded" || job["result"]["n"] != 2 {
-        return otherwise(format!("the job is {} by now, and should stay succeeded", job["state"]));
+        return otherwise(format!("the job is {}; expected it to stay succeeded", job["state"]));
     }
-    Ok("it stays succeeded".to_owned())
+    Ok("a second settle is rejected".to_owned())
 }
 
 fn lose_a_lease(it: &mut Try, with: &With) -> Result<String, Wrong> {
     acquire(it, with)?;
     with.client.ask(&Ask::post(it.lease("/break"), &json!({ "reason": "selftest", "after_seconds": 0 })))?;
     let renewed = with.client.ask(&Ask::post(it.lease("/renew"), &json!({ "token": it.lease_token })));
-    refused(renewed.map(drop), "a holder who has lost the lease could renew it")
+    refused(renewed.map(drop), "a broken lease was renewed")
 }
 
 fn lease_with_a_larger_fence(it: &mut Try, with: &With) -> Result<String, Wrong> {
     let before = it.fence;
     acquire(it, with)?;
     if it.fence <= before {
-        return otherwise(format!("the fence is {}, and was {before} before", it.fence));
+        return otherwise(format!("the fencing token is {}; expected more than {before}", it.fence));
     }
     with.client.ask(&Ask::post(it.lease("/release"), &json!({ "token": it.lease_token })))?;
     Ok(format!("{before}, then {}", it.fence))
@@ -231,16 +233,16 @@ fn timer_preview(_: &mut Try, with: &With) -> Result<String, Wrong> {
     let preview = with.client.ask(&Ask::post("/v1/schedules/preview", &body))?.json()?;
     let slots = preview["next"].as_array().map_or(0, Vec::len);
     if slots != 3 {
-        return otherwise(format!("there are {slots} slots, and should be 3"));
+        return otherwise(format!("the preview lists {slots} runs; expected 3"));
     }
     Ok(safe::line(text(&preview, "/description")))
 }
 
 fn clean_up(it: &Try, with: &With) -> Result<String, Wrong> {
     match with.client.ask(&Ask::delete(it.job(""))) {
-        Ok(_) => Ok("the job is removed".to_owned()),
+        Ok(_) => Ok("deleted the job".to_owned()),
         // It was never there.
-        Err(Trouble::Refused(refused)) if refused.is("not-found") => Ok("there was nothing".to_owned()),
+        Err(Trouble::Refused(refused)) if refused.is("not-found") => Ok("nothing to delete".to_owned()),
         Err(trouble) => Err(trouble.into()),
     }
 }
@@ -250,7 +252,7 @@ fn acquire(it: &mut Try, with: &With) -> Result<(), Wrong> {
     let granted = with.client.ask(&Ask::post(it.lease("/acquire"), &body))?.json()?;
     text(&granted, "/token").clone_into(&mut it.lease_token);
     let fence = text(&granted, "/fence").parse();
-    it.fence = fence.map_err(|_| Wrong::Otherwise(format!("the fence is {}", granted["fence"])))?;
+    it.fence = fence.map_err(|_| Wrong::Otherwise(format!("invalid fencing token {}", granted["fence"])))?;
     Ok(())
 }
 
@@ -258,9 +260,7 @@ fn acquire(it: &mut Try, with: &With) -> Result<(), Wrong> {
 fn refused(answer: Result<(), Trouble>, otherwise: &str) -> Result<String, Wrong> {
     match answer {
         Ok(()) => Err(Wrong::Otherwise(otherwise.to_owned())),
-        Err(Trouble::Refused(refused)) if refused.is("lease-lost") => {
-            Ok("refused, as it should be".to_owned())
-        }
+        Err(Trouble::Refused(refused)) if refused.is("lease-lost") => Ok("rejected, as expected".to_owned()),
         Err(trouble) => Err(trouble.into()),
     }
 }

@@ -28,16 +28,13 @@ const BULK_AT_ONCE: usize = 2;
 /// How long a server that others send requests to goes on answering: so long a balancer may need to notice.
 const DRAIN_DELAY: Duration = Duration::from_secs(5);
 
-/// What can be said to `tenure serve`.
+/// Arguments of `tenure serve`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Each of them can be said in ./tenure.toml and by the environment as well: see `tenure config show --origin`. SIGHUP has the level of
-the log, queues and schedules be read again.")]
 pub(crate) struct Serve {
-    /// Reads settings from this file, in place of ./tenure.toml [env: TENURE_CONFIG]
+    /// Settings file in place of ./tenure.toml [env: TENURE_CONFIG]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Takes the store from DATABASE_URL if nothing else says one
+    /// Use DATABASE_URL if no other setting names a database
     #[arg(long)]
     use_database_url: bool,
     #[command(flatten)]
@@ -69,14 +66,15 @@ struct Plan {
 impl Plan {
     fn of(settings: &Resolved, surroundings: Duration) -> Result<Self, Failure> {
         let Some(url) = settings.text("database.url") else {
-            let why = "nobody says where jobs are kept: say --db FILE|URL, TENURE_DATABASE_URL, or url in [database] of tenure.toml";
+            let why = "no database configured: pass --db FILE|URL, or set TENURE_DATABASE_URL or url in [database] of tenure.toml";
             return Err(Failure::Usage(why.to_owned()));
         };
         let mut options = Options::default();
         options.bind = settings.parsed("server.bind", str::parse)?.unwrap_or(options.bind);
         options.hosts = settings.list("server.hosts").to_vec();
-        let number =
-            |text: &str| text.parse::<u32>().map_err(|_| format!("{text:?}; allowed: a whole number"));
+        let number = |text: &str| {
+            text.parse::<u32>().map_err(|_| format!("invalid number {text:?}; expected a whole number"))
+        };
         if let Some(most) = settings.parsed("server.connections_per_address", number)? {
             options.connections_per_address = usize::try_from(most).unwrap_or(usize::MAX);
         }
@@ -133,7 +131,7 @@ pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     runtime.block_on(work(serve, settings, logs))
 }
 
@@ -175,7 +173,7 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
         stop.cancel();
         reloading.abort();
         manager.is_stopping();
-        screen.line("\nstopping: what is under way is finished, press Ctrl-C again to stop at once");
+        screen.line("\nstopping: finishing open requests, press Ctrl-C again to stop at once");
     });
     let served = async {
         serving.await;
@@ -213,32 +211,25 @@ async fn declare(tenure: &Tenure, settings: &Resolved, screen: &Screen) -> Resul
 /// One line for each thing that was opened.
 fn introduce(tenure: &Tenure, server: &Server, plan: &Plan, screen: &Screen) {
     let line = |name: &str, said: &str| {
-        screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<8}"))));
+        screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<9}"))));
     };
-    line("store", &tenure.store().describe());
-    line("http", &format!("http://{}, described at /openapi.json", server.address()));
-    line("pages", &format!("http://{}/ui/", server.address()));
+    line("database", &tenure.store().describe());
+    line("http", &format!("http://{}, OpenAPI at /openapi.json", server.address()));
+    line("dashboard", &format!("http://{}/ui/", server.address()));
     let who = match plan.options.access {
-        Access::Open => "anybody who can reach this address may ask everything",
+        Access::Open => "open: no access token needed at this address",
         Access::Tokens => {
-            "whoever shows an access token; `tenure token create --db … --name … --scope …` makes one"
+            "access token required; create one with `tenure token create --db … --name … --scope …`"
         }
     };
     line("access", who);
-    let own = if plan.delivers { "; what is asked for in bulk is done here" } else { "" };
-    line(
-        "worker",
-        &format!("none here: jobs wait for workers that claim them, and for programs that run them{own}"),
-    );
+    let own = if plan.delivers { "; bulk operations run here" } else { "" };
+    line("worker", &format!("none here: start one with the library or `tenure worker`{own}"));
     line(
         "webhooks",
-        if plan.delivers {
-            "are told what happens, and push endpoints sent jobs"
-        } else {
-            "are told nothing by this server"
-        },
+        if plan.delivers { "delivered here, and jobs sent to push endpoints" } else { "not delivered here" },
     );
-    line("timers", if plan.fires { "are fired here, whoever has set them" } else { "are not fired here" });
+    line("schedules", if plan.fires { "fired here" } else { "not fired here" });
 }
 
 /// What the server does by itself.
@@ -266,7 +257,7 @@ async fn work_beside(tenure: Tenure, beside: Beside, stop: CancellationToken) {
         }
     };
     if let Err(error) = worked {
-        complain(&format!("timers are not fired here any more, and webhooks not told: {error}"));
+        complain(&format!("schedules and webhooks have stopped on this server: {error}"));
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-/// Reads `90`, `90s`, `500ms`, `5m`, `1h30m` or `2d`.
+/// Reads `90s`, `500ms`, `5m`, `1h30m` or `2d`. A number alone says no unit, and so is refused unless it is nothing.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
-    const ALLOWED: &str = "allowed: a number with ms, s, m, h or d, such as 500ms, 90s, 1h30m";
-    if let Ok(seconds) = text.parse::<u32>() {
-        return Ok(Duration::from_secs(seconds.into()));
+    const ALLOWED: &str = "expected a number with a unit (ms, s, m, h or d), such as 500ms, 90s or 1h30m";
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    if !text.is_empty() && text.bytes().all(|sign| sign.is_ascii_digit() || sign == b'.') {
+        return Err(format!("add a unit: {text}s, {text}m, {text}h, {text}d"));
     }
     let (mut rest, mut sum) = (text, Duration::ZERO);
     while !rest.is_empty() {
@@ -36,12 +39,14 @@ mod tests {
     #[test]
     fn spans_are_read_with_their_units() {
         let read = |text| span(text).map(|span| span.as_millis());
-        assert_eq!(read("90"), Ok(90_000));
+        assert_eq!(read("90s"), Ok(90_000));
+        assert_eq!(read("0"), Ok(0));
         assert_eq!(read("500ms"), Ok(500));
         assert_eq!(read("1h30m"), Ok(5_400_000));
         assert_eq!(read("1.5s"), Ok(1_500));
         for bad in ["", "s", "5x", "-1s", "1 h", "1m5", "..s", "9e99s", "ms5"] {
             assert!(read(bad).is_err(), "{bad}");
         }
+        assert_eq!(read("10"), Err("add a unit: 10s, 10m, 10h, 10d".to_owned()));
     }
 }

@@ -31,14 +31,16 @@ const TOKENS: Named = Named {
     },
 };
 
-/// What can be done with access tokens.
+/// Commands for access tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tokens {
-    /// Makes one and prints it, this once
+    /// Create an access token and print it once
+    #[command(alias = "add")]
     Create(Create),
-    /// Lists them, without their secrets
+    /// List access tokens without their secrets
     List(Asked<Nothing>),
-    /// Takes one back: within a few seconds it is good nowhere
+    /// Revoke an access token; takes effect within seconds
+    #[command(aliases = ["rm", "delete", "remove"])]
     Revoke(Asked<Id>),
 }
 
@@ -47,26 +49,26 @@ pub(crate) struct Nothing {}
 
 #[derive(Debug, Args)]
 pub(crate) struct Id {
-    /// Its id, as `tenure token list` shows it
+    /// Token id, or at least eight characters of it
     id: String,
 }
 
 /// An access token that is wanted.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// Whose it is, for people
+    /// Name of the owner
     #[arg(long)]
     name: String,
-    /// A right that it gives: enqueue, work, read, manage or admin; may be said often
+    /// Right: enqueue, work, read, manage or admin (repeatable)
     #[arg(long = "scope", value_name = "RIGHT", required = true)]
     scopes: Vec<Scope>,
-    /// For jobs of this queue only, or with a star at its end of all that begin so; may be said often
+    /// Restrict to this queue, or to a prefix such as import-* (repeatable)
     #[arg(long = "queue", value_name = "QUEUE")]
     queues: Vec<String>,
-    /// For jobs of this kind only, likewise; may be said often
+    /// Restrict to this kind, or to a prefix (repeatable)
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
-    /// For how long it is good, such as 90d; for good if it is not said
+    /// Lifetime, such as 90d [default: unlimited]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     expires: Option<Duration>,
     #[command(flatten)]
@@ -84,8 +86,9 @@ pub(crate) fn run(tokens: Tokens) -> Result<(), Failure> {
         // Before there is an access token, only who has the store can make one: he means what he says.
         Tokens::Revoke(Asked { connect, output, what }) => {
             done_for(Purpose::Work, &connect, output, move |with| {
-                with.client.ask(&Ask::delete(TOKENS.of(&what.id)))?;
-                tell(&format!("{} was taken back", safe::line(&what.id)));
+                let id = TOKENS.whole(with, &what.id)?;
+                with.client.ask(&Ask::delete(TOKENS.of(&id)))?;
+                tell(&format!("revoked token {}", safe::line(&id)));
                 Ok(())
             })
         }
@@ -107,7 +110,7 @@ fn make(create: Create) -> Result<(), Failure> {
     done_for(Purpose::Work, &connect, output, move |with| {
         let made = with.client.ask(&Ask::post(TOKENS.path, &body))?.json()?;
         let (id, name) = (safe::line(text(&made, "/id")), safe::line(text(&made, "/name")));
-        tell(&format!("made {id} for {name}; it is shown this once:"));
+        tell(&format!("created token {id} for {name}, shown only once:"));
         print(text(&made, "/token"));
         Ok(())
     })

@@ -1,88 +1,129 @@
 //! `tenure help environment` and the like: what is the same for all commands.
 
-/// The topics, and what is told of them.
-const TOPICS: [(&str, &str); 4] =
-    [("environment", ENVIRONMENT), ("formatting", FORMATTING), ("exit-codes", EXIT_CODES), ("query", QUERY)];
+use crate::help;
 
-const ENVIRONMENT: &str = "\
-TENURE_URL           the server; it goes before every context
-TENURE_CONTEXT       the name of a server that `tenure context add` keeps
-TENURE_TOKEN         what proves who asks
-TENURE_LEASE_TOKEN   what `tenure lease acquire` has printed
-TENURE_CONFIG        a file of settings, in place of ./tenure.toml
-TENURE_DATABASE_URL  the store of `tenure serve`
-TENURE_LOG           info, debug and so on: what the library tells on standard error
-TENURE_SECTION__KEY  any setting of tenure.toml, such as TENURE_SERVER__BIND
-XDG_CONFIG_HOME      the folder of tenure/config.toml [default: ~/.config]
-NO_COLOR             no colours
-CLICOLOR_FORCE       colours everywhere; it goes before NO_COLOR
+/// A topic: rows of a name and its meaning, and what follows them.
+struct Topic {
+    name: &'static str,
+    rows: &'static [(&'static str, &'static str)],
+    width: usize,
+    before: &'static str,
+    after: &'static str,
+}
 
-TENURE_TOKEN and TENURE_DATABASE_URL can end with _FILE, and then name a file in which that is.
+const TOPICS: [Topic; 4] = [
+    Topic { name: "environment", rows: ENVIRONMENT, width: 19, before: "", after: PRECEDENCE },
+    Topic { name: "formatting", rows: FORMATTING, width: 16, before: "", after: STABLE },
+    Topic { name: "exit-codes", rows: EXIT_CODES, width: 4, before: "", after: OWN_CODES },
+    Topic { name: "query", rows: QUERY, width: 24, before: TERMS, after: SEARCHES },
+];
 
-What is said by a flag goes before the environment, that before --config or ./tenure.toml, that before the person's own file
-($XDG_CONFIG_HOME/tenure/config.toml), and that before the machine's (/etc/tenure/config.toml).
-`tenure config show --origin` says which settings count, and where they were said.";
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("TENURE_URL", "URL of the server; takes precedence over every context"),
+    ("TENURE_CONTEXT", "name of a server from `tenure context add`"),
+    ("TENURE_TOKEN", "access token"),
+    ("TENURE_LEASE_TOKEN", "lease token printed by `tenure lease acquire`"),
+    ("TENURE_CONFIG", "settings file to read in place of ./tenure.toml"),
+    ("TENURE_DATABASE_URL", "database of `tenure serve`"),
+    ("TENURE_LOG", "log level on standard error: error, warn, info, debug or trace"),
+    ("TENURE_SECTION__KEY", "any setting of tenure.toml, such as TENURE_SERVER__BIND"),
+    ("XDG_CONFIG_HOME", "folder of tenure/config.toml [default: ~/.config]"),
+    ("NO_COLOR", "turn color off"),
+    ("CLICOLOR_FORCE", "turn color on everywhere; takes precedence over NO_COLOR"),
+];
 
-const FORMATTING: &str = "\
--o table             columns on a terminal; in a pipe, values with a tab between them and no colour
--o wide              the same with more columns
--o json              the document of the server, as it is
--o jsonl             one document a line
--o yaml              the document of the server, as YAML
--o id                ids only, one a line
--o name              what it is and its id, such as job/0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10
---json id,state      only these fields of each document, as JSON
---jq EXPR            what this expression of jq makes of the JSON; texts are printed without quotes
---columns id,state   only these columns of a table, in this order
---no-headers         without the names of the columns
---time FORM          relative, iso or unix
---color WHEN         auto, always or never
--q                   nothing beside what was asked for
+const PRECEDENCE: &str = "\
+Add _FILE to TENURE_TOKEN or TENURE_DATABASE_URL to read the value from a file.
 
-What is for people may change; json, jsonl, yaml, id and name stay.
+Precedence: flag, environment, --config or ./tenure.toml, your own file
+($XDG_CONFIG_HOME/tenure/config.toml), the file of the machine (/etc/tenure/config.toml).
+`tenure config show --origin` lists the settings in effect and where each was set.";
+
+const FORMATTING: &[(&str, &str)] = &[
+    ("-o table", "columns on a terminal; in a pipe, tab-separated values"),
+    ("-o wide", "the same with more columns"),
+    ("-o json", "the document of the server, unchanged"),
+    ("-o jsonl", "one document a line"),
+    ("-o yaml", "the document of the server as YAML"),
+    ("-o id", "ids only, one a line"),
+    ("-o name", "type and id, such as job/0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10"),
+    ("--json id,state", "only these fields of each document, as JSON"),
+    ("--jq EXPR", "the JSON filtered by a jq expression; strings are printed without quotes"),
+    ("--columns id,kind", "only these columns, in this order"),
+    ("--no-headers", "no line of column names"),
+    ("--time FORM", "relative, iso or unix"),
+    ("--color WHEN", "auto, always or never; always also colors a pipe"),
+    ("-q", "no messages, only data"),
+];
+
+const STABLE: &str = "\
+On a terminal, tables are cut to its width. An id may then be shown by its last eight characters.
+Scripts can rely on json, jsonl, yaml, id and name. Output for people may change.
 
 Examples:
   tenure job list --json id,state
   tenure job list --jq '.items[] | select(.attempt > 3) | .id'
   tenure queue list --columns name,paused --no-headers";
 
-const EXIT_CODES: &str = "\
-0     it was done
-1     the job has failed or was cancelled, or something else did not work out
-2     the command was not understood, or a file that it names cannot be read or written
-3     nobody answers, or the store cannot
-4     it is not allowed
-5     there is no such thing, or its time is over
-6     something else is in the way: another job, a state, somebody who has the lease
-7     a value is not allowed
-75    the lease could not be had in time (`lease run`, `exec --lock`)
-124   a wait was over, and the job goes on
-130   somebody interrupted it
+const EXIT_CODES: &[(&str, &str)] = &[
+    ("0", "success"),
+    ("1", "the job failed or was canceled, or the command failed"),
+    ("2", "usage error, or a named file cannot be read or written"),
+    ("3", "server or database unreachable"),
+    ("4", "not allowed"),
+    ("5", "not found"),
+    ("6", "conflict: another job, a state or a lease holder is in the way"),
+    ("7", "invalid value"),
+    ("75", "lease not acquired in time (`lease run`, `exec --lock`)"),
+    ("124", "wait timed out; the job continues"),
+    ("130", "interrupted"),
+];
 
-`lease run` and `exec` otherwise end as the program does; 126 or 127 if it cannot be run.";
+const OWN_CODES: &str = "\
+Otherwise `lease run` and `exec` end with the exit code of the program, or with 126 or 127 if it
+cannot be run.";
 
-const QUERY: &str = "\
-Words stand side by side, and all of them hold; a - before a word says that it does not hold:
+const TERMS: &str =
+    "Separate terms by spaces; a job matches if all terms match. A - before a term negates it.";
 
-state:failed,cancelled     in one of these states
-queue:mail kind:send       in this queue, of this kind
-tag:vip                    with this word
-id:0190f5c2                whose id begins so
-schedule:nightly           that this schedule brought
-args.user.id:42            whose args hold this there
-meta.tenant:\"Acme Inc\"    with this note
-error:\"timed out\"         whose last failure holds this text
-attempt:>2 priority:<=0    numbers, also from..to
-created:>-2h ended:2026-11-20..2026-11-21
-                           accepted or ended then
-took:>30s                  whose last attempt took so long
+const QUERY: &[(&str, &str)] = &[
+    ("state:failed,cancelled", "one of these states"),
+    ("queue:mail kind:send", "queue and kind"),
+    ("tag:vip", "tag"),
+    ("id:0190f5c2", "start of the id; id:…8c4e5b10 is its end"),
+    ("schedule:nightly", "enqueued by this schedule"),
+    ("args.user.id:42", "value in the args"),
+    ("meta.tenant:\"Acme Inc\"", "metadata"),
+    ("error:\"timed out\"", "text of the last error"),
+    ("attempt:>2 priority:<=0", "numbers, also from..to"),
+    ("created:>-2h", "time of creation, here in the last two hours"),
+    ("ended:2026-11-20..2026-11-21", "time of the end"),
+    ("took:>30s", "duration of the last attempt"),
+];
 
+const SEARCHES: &str = "\
 Examples:
   tenure job list 'state:failed queue:stars -tag:test'
   tenure job retry --query 'state:failed kind:mail' --dry-run";
 
-/// What is told if this is a call for a topic.
-pub(crate) fn asked(args: &[String]) -> Option<&'static str> {
-    let [_, help, topic] = args else { return None };
-    TOPICS.iter().find(|(name, _)| help == "help" && name == topic).map(|(_, text)| *text)
+impl Topic {
+    fn text(&self) -> String {
+        let rows =
+            self.rows.iter().map(|(name, meaning)| format!("{name:<width$}  {meaning}", width = self.width));
+        let rows: Vec<String> = rows.collect();
+        let before = if self.before.is_empty() { String::new() } else { format!("{}\n\n", self.before) };
+        format!("{before}{}\n\n{}", rows.join("\n"), self.after)
+    }
+}
+
+/// The text of a topic, if this is a call for one.
+pub(crate) fn asked(args: &[String]) -> Option<String> {
+    let [_, word, topic] = args else { return None };
+    if word != "help" {
+        return None;
+    }
+    if topic == "options" {
+        return Some(help::global_options());
+    }
+    TOPICS.iter().find(|known| known.name == topic).map(Topic::text)
 }

@@ -61,10 +61,10 @@ fn sampled(traces: &mut Traces, said: Environment<'_>) -> Result<(), Failure> {
         "traceidratio" => {
             let text = said("OTEL_TRACES_SAMPLER_ARG").unwrap_or_else(|| "1".to_owned());
             let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-            share.ok_or_else(|| wrong("OTEL_TRACES_SAMPLER_ARG", &text, "a share from 0 to 1"))?
+            share.ok_or_else(|| wrong("OTEL_TRACES_SAMPLER_ARG", &text, "a number from 0 to 1"))?
         }
         _ => {
-            let allowed = "always_on, always_off or traceidratio, and each of them behind parentbased_";
+            let allowed = "always_on, always_off or traceidratio, also with the prefix parentbased_";
             return Err(wrong("OTEL_TRACES_SAMPLER", &sampler, allowed));
         }
     };
@@ -73,7 +73,7 @@ fn sampled(traces: &mut Traces, said: Environment<'_>) -> Result<(), Failure> {
 }
 
 fn wrong(name: &str, found: &str, allowed: &str) -> Failure {
-    Failure::Usage(format!("{name}: {found:?}; allowed: {allowed}"))
+    Failure::Usage(format!("invalid {name} {found:?}; expected {allowed}"))
 }
 
 /// `name=value` by commas, each with its signs written as in a URL.

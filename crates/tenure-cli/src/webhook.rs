@@ -42,24 +42,26 @@ const DELIVERIES: Named = Named {
     },
 };
 
-/// What can be done with webhooks.
+/// Commands for webhooks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Webhooks {
-    /// Lists them
+    /// List webhooks
     List(Asked<Nothing>),
-    /// Has what happens told to a URL, and prints the secret with which it is signed, this once
+    /// Add a webhook and print its signing secret once
+    #[command(alias = "create")]
     Add(Asked<Add>),
-    /// Removes one
+    /// Delete a webhook
+    #[command(aliases = ["delete", "remove"])]
     Rm(Asked<Id>),
-    /// Has something told to one, to try it
+    /// Send a test event to a webhook
     Test(Asked<Id>),
-    /// What one was told, and how that went
+    /// List the deliveries of a webhook
     Deliveries(Asked<Id>),
-    /// Tells one something once more
+    /// Send a delivery again
     Redeliver(Asked<Redeliver>),
-    /// Gives one a new secret, and prints it, this once; for a day the old one signs as well
+    /// Replace the secret; the old one also signs for a day
     RotateSecret(Asked<Id>),
-    /// Prints the secret with which callbacks of jobs are signed
+    /// Print the secret that signs callbacks of jobs
     CallbackSecret(Asked<CallbackSecret>),
 }
 
@@ -68,38 +70,38 @@ pub(crate) struct Nothing {}
 
 #[derive(Debug, Args)]
 pub(crate) struct Id {
-    /// Its id, as `tenure webhook list` shows it
+    /// Webhook id, or at least eight characters of it
     id: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// Where what happens is told
+    /// URL that receives the events
     #[arg(value_name = "HOOK-URL")]
     hook: String,
-    /// What is told, such as job.failed, job.* or *; may be said often
+    /// Event type, such as job.failed, job.* or * (repeatable)
     #[arg(long = "type", value_name = "TYPE", required = true)]
     types: Vec<String>,
-    /// Of this queue only; may be said often
+    /// Only events of this queue (repeatable)
     #[arg(long = "queue", value_name = "QUEUE")]
     queues: Vec<String>,
-    /// Of this kind only; may be said often
+    /// Only events of this kind (repeatable)
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CallbackSecret {
-    /// Draws another one; for a day the old one signs as well
+    /// Replace the secret; the old one also signs for a day
     #[arg(long)]
     rotate: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Redeliver {
-    /// The id of the webhook
+    /// Webhook id, or at least eight characters of it
     id: String,
-    /// The id of the delivery, as `tenure webhook deliveries` shows it
+    /// Delivery id from `tenure webhook deliveries`
     delivery: String,
 }
 
@@ -112,22 +114,27 @@ pub(crate) fn run(webhooks: Webhooks) -> Result<(), Failure> {
             done(&connect, output, move |with| add(with, &what))
         }
         Webhooks::Rm(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            with.client.ask(&Ask::delete(WEBHOOKS.of(&what.id)))?;
-            tell(&format!("{} is told of nothing more", safe::line(&what.id)));
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            with.client.ask(&Ask::delete(WEBHOOKS.of(&id)))?;
+            tell(&format!("deleted webhook {}", safe::line(&id)));
             Ok(())
         }),
-        Webhooks::Test(Asked { connect, output, what }) => {
-            done(&connect, output, move |with| accepted(with, &format!("{}/test", WEBHOOKS.of(&what.id))))
-        }
+        Webhooks::Test(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            accepted(with, &format!("{}/test", WEBHOOKS.of(&id)))
+        }),
         Webhooks::Deliveries(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            DELIVERIES.list_at(with, &format!("{}/deliveries", WEBHOOKS.of(&what.id)), None)
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            DELIVERIES.list_at(with, &format!("{}/deliveries", WEBHOOKS.of(&id)), None)
         }),
         Webhooks::Redeliver(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            let path = format!("{}/deliveries/{}/redeliver", WEBHOOKS.of(&what.id), escaped(&what.delivery));
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            let path = format!("{}/deliveries/{}/redeliver", WEBHOOKS.of(&id), escaped(&what.delivery));
             accepted(with, &path)
         }),
         Webhooks::RotateSecret(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            secret(with, &Ask::post(format!("{}/rotate-secret", WEBHOOKS.of(&what.id)), &json!({})))
+            let id = WEBHOOKS.whole(with, &what.id)?;
+            secret(with, &Ask::post(format!("{}/rotate-secret", WEBHOOKS.of(&id)), &json!({})))
         }),
         Webhooks::CallbackSecret(Asked { connect, output, what }) => done(&connect, output, move |with| {
             secret(
@@ -155,14 +162,14 @@ fn add(with: &mut With, Add { hook, types, queues, kinds }: &Add) -> Result<(), 
         return WEBHOOKS.one(with, &answer.text());
     }
     let made = answer.json()?;
-    tell(&format!("made {}; its secret is shown this once:", safe::line(text(&made, "/id"))));
+    tell(&format!("created webhook {}; its secret, shown only once:", safe::line(text(&made, "/id"))));
     print(&safe::line(text(&made, "/secret")));
     Ok(())
 }
 
 fn accepted(with: &mut With, path: &str) -> Result<(), Failure> {
     let accepted = with.client.ask(&Ask::post(path, &json!({})))?.json()?;
-    tell("it will be delivered by:");
+    tell("delivery job:");
     print(&safe::line(text(&accepted, "/id")));
     Ok(())
 }

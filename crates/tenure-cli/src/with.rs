@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::client::{Ask, Client, Connect, Goes, Patience, Purpose, Trouble, escaped, interruptible};
 use crate::exit::Failure;
+use crate::ids::{self, Part};
 use crate::output::{Cell, Out, Output, Shape, Table, safe};
 
 /// What every command is done with.
@@ -149,6 +150,26 @@ impl Named {
             with.out.table(&table, first)
         } else {
             Ok(())
+        }
+    }
+
+    /// The whole id of the one that is meant by a part of it. What is no part of an id, or of none, is left to the server.
+    pub(crate) fn whole(&self, with: &With, said: &str) -> Result<String, Failure> {
+        let Some(part) = Part::of(said) else { return Ok(said.to_owned()) };
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = with.client.ask(&Ask::get(format!("{}{cursor}", self.path)))?.json()?;
+            let ids = page["items"].as_array().into_iter().flatten().map(|one| text(one, "/id").to_owned());
+            found.extend(ids.filter(|id| part.is_of(id)));
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("?cursor={}", escaped(next));
+        }
+        match found.as_slice() {
+            [] => Ok(said.to_owned()),
+            [one] => Ok(one.clone()),
+            _ => {
+                Err(ids::ambiguous(&safe::line(said), &format!("{}s", self.what()), found.into_iter(), true))
+            }
         }
     }
 

@@ -1,10 +1,9 @@
 //! What stands around the jobs: contexts, settings, the doctor, and what the program tells of itself.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -192,7 +191,9 @@ fn help_tells_of_the_environment_and_of_exit_codes() {
     let help = good(own(&["help"], folder.path()));
     assert!(["TENURE_URL", "TENURE_TOKEN", "124", "130"].iter().all(|word| help.contains(word)), "{help}");
     let help = good(own(&["submit", "--help"], folder.path()));
-    assert!(help.contains("Examples:") && help.contains("[env: TENURE_URL]"), "{help}");
+    assert!(help.contains("Examples:") && help.contains("tenure help options"), "{help}");
+    let options = good(own(&["help", "options"], folder.path()));
+    assert!(options.contains("--token-file") && options.contains("[env: TENURE_URL]"), "{options}");
 }
 
 /// A server with a certificate of somebody's own, and where it is.

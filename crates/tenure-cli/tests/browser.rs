@@ -4,9 +4,8 @@
 //! of Node's packages. The last two lie below `target/`.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
+use crate::program;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -105,7 +104,7 @@ static FILLED: LazyLock<TempDir> = LazyLock::new(|| {
 
 /// A server on what is in a folder, which is filled if nothing is in it.
 fn started(folder: &Path) -> (Program, String) {
-    let mut dev = Program::start(&["dev", "--seed", "--db", "dev.db", "--port", "0"], folder);
+    let mut dev = Program::start(&["dev", "--seed", "--verbose", "--db", "dev.db", "--port", "0"], folder);
     let line = dev.line_with("http://", SOON);
     let address = line.split("http://").nth(1).unwrap().split([';', ' ']).next().unwrap().to_owned();
     // What it is filled with is there before the first job of its own.

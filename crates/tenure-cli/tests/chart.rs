@@ -1,5 +1,5 @@
-//! What is beside the program to run it: a chart for Helm, a Dockerfile, a unit of systemd and rules that name commands. All
-//! of them say flags, paths and commands that there are.
+//! The files in `contrib`: chart, images, systemd units, alerts, release scripts. They name only flags, paths, values and
+//! commands that exist.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
@@ -215,25 +215,112 @@ fn helm_makes_manifests_of_it_where_it_is_installed() {
     }
 }
 
+/// Collects the paths that a JSON Schema describes, spelled as in [`values`].
+fn described(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        described(property, &path, found);
+        found.insert(path);
+    }
+}
+
+#[test]
+fn schema_and_readme_of_the_chart_name_each_value() {
+    let schema: serde_json::Value = serde_json::from_str(&read("helm/values.schema.json")).unwrap();
+    let (values, readme, mut found) = (values(), read("helm/README.md"), BTreeSet::new());
+    described(&schema, "", &mut found);
+    // Labels are the user's own, and `global` is Helm's.
+    let is_fixed = |value: &&String| !value.starts_with("dashboards.labels.") && *value != "global";
+    let values: BTreeSet<&String> = values.iter().filter(is_fixed).collect();
+    assert_eq!(found.iter().filter(is_fixed).collect::<BTreeSet<_>>(), values);
+    let is_group = |value: &String| values.iter().any(|other| other.starts_with(&format!("{value}.")));
+    for value in values.iter().filter(|value| !is_group(value)) {
+        assert!(readme.contains(&format!("`{value}`")), "README.md of the chart does not name `{value}`");
+    }
+}
+
+#[test]
+fn compose_starts_commands_with_flags_that_exist() {
+    let (compose, worker) = (read("docker/compose.yaml"), read("docker/worker/Dockerfile"));
+    let started = |text: &str, begin: &str| -> String {
+        text.lines().map(str::trim).find(|line| line.starts_with(begin)).expect(begin).to_owned()
+    };
+    let serve = started(&compose, "command: [\"serve\"");
+    let token = started(&compose, "entrypoint: [\"/usr/local/bin/tenure\", \"token\", \"create\"");
+    let work = started(&compose, "command: [\"--queue\"");
+    let alone = started(&worker, "CMD ");
+    for (command, text) in
+        [(&["serve"][..], serve), (&["token", "create"], token), (&["worker"], work), (&["worker"], alone)]
+    {
+        let (help, ours) = (help(command).unwrap(), flags(&text));
+        assert!(!ours.is_empty(), "{text}");
+        for flag in ours {
+            assert!(help.contains(&flag), "`tenure {}` has no {flag}", command.join(" "));
+        }
+    }
+}
+
+#[test]
+fn notes_of_the_chart_name_a_command_that_exists() {
+    let notes = read("helm/templates/NOTES.txt");
+    let (_, said) = notes.split_once("/usr/local/bin/tenure token create ").unwrap();
+    let help = help(&["token", "create"]).unwrap();
+    let ours = flags(said.split("jsonpath").next().unwrap().split("\"$(").next().unwrap());
+    assert!(ours.contains("--db") && ours.iter().all(|flag| help.contains(flag)), "{ours:?}");
+}
+
+/// Runs a script of `contrib`. Returns its success and its output.
+#[cfg(unix)]
+fn run_script(script: &str, args: &[&str]) -> (bool, String) {
+    let output = Command::new("bash").arg(contrib(script)).args(args).output().unwrap();
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
+}
+
+#[cfg(unix)]
+fn is_installed(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
 #[test]
 #[cfg(unix)]
-fn the_image_is_not_built_of_a_program_of_thirty_mebibytes() {
+fn a_release_is_packed_verified_and_installed() {
+    if !["bash", "curl", "tar"].into_iter().all(is_installed) {
+        return;
+    }
+    let (passed, printed) = run_script("release/test.sh", &[]);
+    assert!(passed, "{printed}");
+}
+
+#[test]
+#[cfg(unix)]
+fn linters_that_are_installed_find_nothing() {
+    if !is_installed("bash") {
+        return;
+    }
+    let (passed, printed) = run_script("release/lint.sh", &[]);
+    assert!(passed, "{printed}");
+}
+
+#[test]
+#[cfg(unix)]
+fn an_image_with_a_program_of_thirty_mebibytes_is_not_built() {
     let docker = read("docker/Dockerfile");
-    let built = docker.find("RUN cargo build --release").unwrap();
-    let begin = docker.find("RUN test ").expect("the size is looked at");
-    assert!(built < begin && begin < docker.rfind("FROM ").unwrap(), "it is looked at once it is built");
+    let built = docker.find("cargo build --profile dist").unwrap();
+    let begin = docker.find("RUN test ").expect("the size is checked");
+    assert!(built < begin && begin < docker.rfind("FROM ").unwrap(), "the size is checked after the build");
     let check = docker[begin..].lines().next().unwrap().trim_start_matches("RUN ");
 
     let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("target/release")).unwrap();
+    std::fs::create_dir_all(folder.path().join("out")).unwrap();
     let passes = |size: Option<u64>| {
         if let Some(size) = size {
-            let program = std::fs::File::create(folder.path().join("target/release/tenure")).unwrap();
+            let program = std::fs::File::create(folder.path().join("out/tenure")).unwrap();
             program.set_len(size).unwrap();
         }
         Command::new("sh").args(["-c", check]).current_dir(folder.path()).status().unwrap().success()
     };
-    assert!(!passes(None), "no program is no small one");
+    assert!(!passes(None), "a missing program does not pass");
     assert!(passes(Some((30 << 20) - 1)));
     assert!(!passes(Some(30 << 20)));
 }

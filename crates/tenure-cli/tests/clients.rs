@@ -2,10 +2,8 @@
 //! long-running operations have in common: what they do is right, without a line by hand.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::served;
 
 use std::fs;
 use std::path::{Path, PathBuf};

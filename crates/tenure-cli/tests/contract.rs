@@ -2,9 +2,8 @@
 //! and in many that it does not.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
+use crate::program;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -92,7 +92,7 @@ fn a_database_is_looked_after() {
         );
     });
     let told = said(&db(&["status"], &server.url()));
-    assert!(told.contains("PostgreSQL") && told.contains("heard: "), "{told}");
+    assert!(told.contains("PostgreSQL") && told.contains("LISTEN/NOTIFY works"), "{told}");
     // The SQL for a schema beside it is printed, run by psql, and known as a migration.
     let printed = db(&["migrate", "--print-sql", "--grant-to", "shop", "--schema", "beside"], &server.url());
     let sql = said(&printed);

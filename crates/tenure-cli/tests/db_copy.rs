@@ -1,9 +1,8 @@
 //! `tenure db copy`, as a person or a script asks it.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
+use crate::program;
 
 use std::path::Path;
 use std::process::Output;
@@ -89,7 +88,7 @@ fn what_cannot_be_copied_is_refused_by_place() {
     let folder = TempDir::new().unwrap();
     filled(&folder, "jobs.db", 1);
     let told = complained(&copy(&["--from", "no.db", "--to", "new.db"], folder.path()), 5);
-    assert!(told.contains("--from: there is no file no.db"), "{told}");
+    assert!(told.contains("--from: file no.db not found"), "{told}");
     assert!(!folder.path().join("no.db").exists() && !folder.path().join("new.db").exists());
     complained(&copy(&["--from", "jobs.db", "--to", "jobs.db"], folder.path()), 2);
     complained(&copy(&["--from", "jobs.db", "--to", "memory:"], folder.path()), 2);

@@ -1,10 +1,9 @@
 //! The real program, as a person or a script starts it.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,14 +16,14 @@ const STOP: Duration = Duration::from_secs(60);
 
 fn dev(db: &Path) -> Program {
     let folder = db.parent().expect("the file lies in a folder");
-    Program::start(&["dev", "--db", &db.to_string_lossy()], folder)
+    Program::start(&["dev", "--verbose", "--db", &db.to_string_lossy()], folder)
 }
 
 #[test]
 fn a_star_is_built_and_an_interruption_ends_with_zero_in_time() {
     let folder = tempdir().unwrap();
     let mut program = dev(&folder.path().join("dev.db"));
-    let opened = program.line_with("store", SOON);
+    let opened = program.line_with("database", SOON);
     assert!(opened.contains("dev.db"), "{opened}");
     program.line_with("queues default (8 slots), stars (2 slots)", SOON);
     program.line_with("→ /stars/", SOON);
@@ -56,8 +55,9 @@ fn a_second_run_goes_on_with_what_the_first_one_left() {
 #[test]
 fn a_folder_is_made_for_the_usual_file_and_kept_out_of_version_control() {
     let folder = tempdir().unwrap();
-    let mut program = Program::start(&["dev", "--port", "0", "--jobs-per-second", "0"], folder.path());
-    program.line_with("http    http://127.0.0.1:", SOON);
+    let mut program =
+        Program::start(&["dev", "--verbose", "--port", "0", "--jobs-per-second", "0"], folder.path());
+    program.line_with("server    http://127.0.0.1:", SOON);
     program.line_with("enqueued", SOON);
     program.interrupt();
     assert_eq!(program.end(STOP), Some(0));
@@ -70,8 +70,8 @@ fn a_timer_brings_its_jobs_and_they_say_so() {
     let folder = tempdir().unwrap();
     let mut program = Program::start(&["dev", "--memory", "--jobs-per-second", "0"], folder.path());
     program.line_with("pulse: echo, every 10 seconds", SOON);
-    let enqueued = program.line_with("by timer pulse for ", SOON);
-    assert!(enqueued.ends_with('0'), "at each full ten seconds: {enqueued}");
+    let ended = program.line_with("by schedule pulse for ", SOON);
+    assert!(ended.contains("succeeded") && ended.ends_with('0'), "at each full ten seconds: {ended}");
     program.interrupt();
     assert_eq!(program.end(STOP), Some(0));
 }
@@ -93,17 +93,17 @@ fn a_reader_that_goes_away_neither_ends_nor_breaks_it() {
     let mut program = Program::start(&["dev", "--memory", "--jobs-per-second", "50"], folder.path());
     program.line_with("succeeded", SOON);
     program.stop_reading();
-    program.complaint_with("nobody reads the output any more", SOON);
+    program.complaint_with("the output was closed", SOON);
     program.interrupt();
     assert_eq!(program.end(STOP), Some(0));
 }
 
 /// One that has a nap to take that is longer than any test, and where it is.
 fn napping(folder: &Path) -> Program {
-    let args = ["dev", "--memory", "--port", "0", "--jobs-per-second", "0"];
+    let args = ["dev", "--memory", "--verbose", "--port", "0", "--jobs-per-second", "0"];
     let mut program = Program::start(&args, folder);
-    let line = program.line_with("http    http://", SOON);
-    let address = line.split("http://").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    let line = program.line_with("http://", SOON);
+    let address = line.split("http://").nth(1).unwrap().to_owned();
     program.line_with("enqueued", SOON);
     let nap = r#"{"kind":"sleep","args":{"seconds":3600.0},"queue":"default"}"#;
     let (status, head, _) = served::ask(&address, "POST", "/v1/jobs", "prefer: respond-async\r\n", nap);
@@ -155,10 +155,10 @@ fn a_file_that_is_not_ours_is_refused_and_left_alone() {
 fn a_seed_fills_every_page_once_and_goes_on() {
     let folder = tempdir().unwrap();
     let start = || {
-        let args = ["dev", "--seed", "--db", "dev.db", "--port", "0", "--jobs-per-second", "0"];
+        let args = ["dev", "--seed", "--verbose", "--db", "dev.db", "--port", "0", "--jobs-per-second", "0"];
         let mut program = Program::start(&args, folder.path());
         let line = program.line_with("http://", SOON);
-        let address = line.split("http://").nth(1).unwrap().split(';').next().unwrap().to_owned();
+        let address = line.split("http://").nth(1).unwrap().to_owned();
         // Some thousand jobs are done before.
         program.line_with("enqueued", SOON * 4);
         (program, address)

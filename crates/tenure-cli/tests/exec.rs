@@ -1,11 +1,10 @@
 //! `tenure exec` and `tenure worker --exec`: real programs, well and badly behaved, as jobs.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 #![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -113,7 +112,7 @@ fn a_run_is_recorded_its_output_passes_through_and_its_code_is_passed_on() {
     }
     assert_eq!(exec(&address, folder.path(), &[], &["true"]).code, 0);
     let missing = exec(&address, folder.path(), &[], &["./nowhere"]);
-    assert!(missing.code == 127 && missing.err.contains("cannot be run"), "{}", missing.err);
+    assert!(missing.code == 127 && missing.err.contains("cannot run"), "{}", missing.err);
     assert_eq!(exec(&address, folder.path(), &[], &["/"]).code, 126);
     assert_eq!(exec(&address, folder.path(), &[], &["sh", "-c", "kill -9 $$"]).code, 137);
     // Nothing reads what no shell was asked to read.
@@ -141,7 +140,11 @@ fn why_a_program_was_not_even_started_is_told_and_recorded() {
         let mut command = command(&[args, &["--url", &url, "--", "true"]].concat(), folder.path());
         let ran = said(&command.env("TMPDIR", folder.path().join("nowhere")).output().unwrap());
         assert_eq!(ran.code, 126, "{}", ran.err);
-        assert!(ran.err.contains("not started: a folder for the run cannot be made"), "{}", ran.err);
+        assert!(
+            ran.err.contains("cannot start the program: cannot create a folder for the run"),
+            "{}",
+            ran.err
+        );
     }
     let job = the_only_job(&address);
     let why = job["error"]["detail"].as_str().unwrap();
@@ -252,7 +255,7 @@ fn no_try_begins_under_a_lock_that_is_lost_meanwhile() {
     let loses = |program: &mut Program| {
         let broken = tenure(&address, folder.path(), &["lease", "break", "gone", "--reason", "enough"]);
         assert_eq!(broken.code, 0, "{}", broken.err);
-        program.complaint_with("did not begin: lock gone is lost", LATER);
+        program.complaint_with("did not start: lock gone was lost", LATER);
         assert_eq!(program.end(LATER), Some(6));
     };
     // A queue can be paused once there was a job in it.
@@ -274,7 +277,7 @@ fn no_try_begins_under_a_lock_that_is_lost_meanwhile() {
     until("its first try begins", LATER, || folder.path().join("tries").exists());
     pauses("pause");
     std::fs::write(folder.path().join("go"), "").unwrap();
-    again.complaint_with("it is tried again", LATER);
+    again.complaint_with("retrying", LATER);
     loses(&mut again);
     pauses("resume");
     assert_eq!(std::fs::read_to_string(folder.path().join("tries")).unwrap(), "up\n");
@@ -308,7 +311,7 @@ fn whoever_interrupts_a_run_while_no_program_runs_leaves_neither_job_nor_lock() 
     let url = format!("http://{address}");
     let name = ["exec", "--url", &url, "--lock", "one", "--retry", "3", "--", "./nowhere"];
     let mut between = Program::start(&name, folder.path());
-    between.complaint_with("it is tried again", SOON);
+    between.complaint_with("retrying", SOON);
     between.interrupt();
     assert_eq!(between.end(SOON), Some(130));
     let job = the_only_job(&address);
@@ -419,7 +422,7 @@ fn no_other_attempt_begins_while_a_program_whose_time_is_over_has_its_grace() {
     let job = json!({ "kind": "slow", "queue": "slow", "max_attempts": 2, "timeout_seconds": 1 });
     let job = ended(&address, &enqueue(&address, &job));
     assert!(
-        job["state"] == "failed" && job["error"]["detail"].to_string().contains("its time was over"),
+        job["state"] == "failed" && job["error"]["detail"].to_string().contains("exceeded its timeout"),
         "{job}"
     );
     let went = std::fs::read_to_string(folder.path().join("went")).unwrap();
@@ -489,7 +492,7 @@ fn a_worker_whose_server_is_away_ends_in_its_grace_and_soon_after_a_second_signa
     };
     let (mut told, program) = start("one", "1s");
     told.terminate();
-    told.complaint_with("was not told in time how 1 of its programs ended", LATER);
+    told.complaint_with("could not report the end of 1 program to", LATER);
     assert_eq!(told.end(LATER), Some(3), "{:?}", told.complaints());
     until("its program has ended", LATER, || !Path::new(&program).exists());
     std::fs::write(folder.path().join("stubborn"), "").unwrap();

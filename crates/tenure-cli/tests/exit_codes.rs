@@ -1,10 +1,9 @@
 //! The status with which the program ends, each as a script meets it.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -2,10 +2,9 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 #![allow(clippy::disallowed_methods, reason = "what a client waits for is measured by real time")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -1,10 +1,9 @@
 //! `tenure job`: jobs through a server, as people and scripts ask for them.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -104,7 +103,7 @@ fn a_wait_that_is_over_and_one_that_is_interrupted_say_that_the_job_goes_on() {
     let (_server, address) = served(folder.path());
     let over = tenure(&address, folder.path(), &["submit", "slow", "--wait=200ms"]);
     assert_eq!(over.code, 124, "{}", over.err);
-    assert!(over.err.contains("goes on") && over.err.contains(over.out.trim()), "{}", over.err);
+    assert!(over.err.contains("continues") && over.err.contains(over.out.trim()), "{}", over.err);
     let url = format!("http://{address}");
     let mut waiting = Program::start(&["submit", "slow", "--wait", "--url", &url], folder.path());
     let id = waiting.line_with("-", SOON);
@@ -113,7 +112,7 @@ fn a_wait_that_is_over_and_one_that_is_interrupted_say_that_the_job_goes_on() {
     let mut watching = watching;
     watching.line_with("queued", SOON);
     waiting.interrupt();
-    waiting.complaint_with("goes on", SOON);
+    waiting.complaint_with("continues", SOON);
     assert_eq!(waiting.end(SOON), Some(130));
     watching.interrupt();
     assert_eq!(watching.end(SOON), Some(130));
@@ -173,7 +172,7 @@ fn a_job_is_accepted_once_although_the_first_answer_was_lost() {
     std::fs::write(folder.path().join("jobs.ndjson"), lines).unwrap();
     let bad = behind_a_bad_line(address.clone());
     let import = tenure(&bad, folder.path(), &["job", "import", "jobs.ndjson"]);
-    assert!(import.code == 0 && import.err.contains("2 were there already"), "{}", import.err);
+    assert!(import.code == 0 && import.err.contains("2 already there"), "{}", import.err);
 }
 
 #[test]
@@ -204,6 +203,7 @@ fn what_is_wrong_is_one_sentence_with_its_field_and_an_exit_code_of_its_kind() {
     told(&["submit", "k", "--priority", "200"], 7, &["priority", "200", "-100", "100"]);
     told(&["submit", "k", "--at", "tomorrow"], 7, &["at", "RFC 3339"]);
     told(&["submit", "k", "--in", "5x"], 2, &["5x", "500ms"]);
+    told(&["submit", "k", "--in", "10"], 2, &["add a unit: 10s, 10m, 10h, 10d"]);
     told(&["submit", "k", "--id", "7"], 2, &["UUID"]);
     told(&["submit", "k", "--queu", "q"], 2, &["--queue"]);
     told(&["submit", "k", "-5", "--priority", "-200"], 7, &["-200"]);
@@ -329,7 +329,7 @@ fn what_jobs_log_is_followed_to_their_end() {
     let mut dev =
         Program::start(&["dev", "--memory", "--port", "0", "--jobs-per-second", "0"], folder.path());
     let line = dev.line_with("http://", SOON);
-    let address = line.split("http://").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    let address = line.split("http://").nth(1).unwrap().to_owned();
     let args = ["submit", "sleep", "{\"seconds\": 0.2}", "--follow"];
     let followed = tenure(&address, folder.path(), &args);
     assert!(followed.code == 0 && followed.out.lines().count() == 4, "{} {}", followed.out, followed.err);
@@ -354,18 +354,14 @@ fn a_file_of_jobs_is_imported_once_however_often_and_a_mistake_is_told_by_its_li
     let stopped = import(&["jobs.ndjson", "--import-id", ID]);
     assert_eq!(stopped.code, 7);
     // All but the batch in which it stands.
-    assert!(stopped.err.contains("line 2501") && stopped.err.contains("2000 jobs before"), "{}", stopped.err);
+    assert!(stopped.err.contains("line 2501") && stopped.err.contains("2000 jobs"), "{}", stopped.err);
     std::fs::write(&file, lines("{\"kind\": ups}\n")).unwrap();
     let stopped = import(&["jobs.ndjson", "--import-id", ID]);
     assert_eq!(stopped.code, 7);
     assert!(stopped.err.contains("line 2501") && stopped.err.contains("column 10"), "{}", stopped.err);
     std::fs::write(&file, lines("\n{\"kind\":\"last\"}")).unwrap();
     let done = import(&["jobs.ndjson", "--import-id", ID]);
-    assert!(
-        done.code == 0 && done.err.contains("1 jobs were accepted, 2500 were there already"),
-        "{}",
-        done.err
-    );
+    assert!(done.code == 0 && done.err.contains("1 job accepted, 2500 already there"), "{}", done.err);
     let all = good(tenure(&address, folder.path(), &["job", "list", "--all", "-o", "id"]));
     assert_eq!(all.lines().count(), 2_501);
     let exported =
@@ -422,7 +418,7 @@ fn several_jobs_are_asked_one_after_the_other_and_the_first_refusal_decides() {
     assert!(done.err.contains("is now queued") && done.err.contains("UUID"), "{}", done.err);
     work(&address);
     let gone = tenure(&address, folder.path(), &["job", "rm", &id]);
-    assert!(gone.code == 0 && gone.err.contains("is removed"), "{}", gone.err);
+    assert!(gone.code == 0 && gone.err.contains("deleted job"), "{}", gone.err);
 }
 
 #[test]
@@ -440,15 +436,15 @@ fn all_that_a_search_means_are_shown_before_anything_is_done_with_them() {
     assert!(wrong.err.contains("character 1") && wrong.err.contains("perhaps state:"), "{}", wrong.err);
     let search = "tag:t -args.number:0";
     let shown = ask(&["job", "cancel", "--query", search, "--dry-run"]);
-    assert!(shown.code == 0 && shown.err.contains("4 jobs are meant"), "{}", shown.err);
+    assert!(shown.code == 0 && shown.err.contains("4 jobs match"), "{}", shown.err);
     let unasked = ask(&["job", "cancel", "--query", search]);
     assert!(unasked.code == 2 && unasked.err.contains("--yes"), "{}", unasked.err);
     assert_eq!(list("state:cancelled"), 0);
     let done = ask(&["job", "cancel", "--query", search, "--reason", "enough", "--yes"]);
-    assert!(done.code == 0 && done.err.contains("4 were changed"), "{}", done.err);
+    assert!(done.code == 0 && done.err.contains("4 changed"), "{}", done.err);
     assert_eq!((list("state:cancelled error:enough"), list("kind:mail state:queued")), (4, 1));
     let none = ask(&["job", "rm", "--query", "state:failed", "--yes"]);
-    assert!(none.code == 0 && none.err.contains("0 jobs are meant"), "{}", none.err);
+    assert!(none.code == 0 && none.err.contains("0 jobs match"), "{}", none.err);
 }
 
 #[test]
@@ -483,7 +479,7 @@ fn a_job_that_waits_is_edited_and_queues_are_bounded_shown_and_emptied() {
     let slip = ask(&["queue", "purge", "other", "--confirm", "mail"]);
     assert!(slip.code == 7 && slip.err.contains("confirm"), "{}", slip.err);
     let purged = ask(&["queue", "purge", "other", "--confirm", "other"]);
-    assert!(purged.code == 0 && purged.err.contains("1 were changed"), "{}", purged.err);
+    assert!(purged.code == 0 && purged.err.contains("1 changed"), "{}", purged.err);
     assert_eq!(ask(&["job", "get", &id]).code, 5);
 }
 
@@ -514,4 +510,94 @@ fn what_is_said_about_a_kind_is_kept_and_args_that_break_it_are_refused() {
     good(ask(&["kind", "rm", "bill"]));
     good(ask(&["submit", "bill", "7"]));
     assert_eq!(ask(&["kind", "get", "bill"]).code, 5);
+}
+
+#[test]
+fn a_job_is_meant_by_the_first_or_last_eight_signs_of_its_id() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let ask = |args: &[&str]| tenure(&address, folder.path(), args);
+    let id = good(ask(&["submit", "mail", "--id", "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10"])).trim().to_owned();
+    let other =
+        good(ask(&["submit", "mail", "--id", "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b11"])).trim().to_owned();
+    for said in ["8c4e5b10", "6a2d8c4e5b10", "026a2d8c4e5b10", "…8c4e5b10", "0190f5c2…5b10", "8C4E5B10"] {
+        assert_eq!(good(ask(&["job", "get", said, "-o", "id"])).trim(), id, "{said}");
+    }
+    let both = ask(&["job", "get", "0190f5c2"]);
+    assert!(both.code == 6 && both.err.contains(&id) && both.err.contains(&other), "{}", both.err);
+    let none = ask(&["job", "cancel", "ffffffff"]);
+    assert!(
+        none.code == 5 && none.err.contains("\"ffffffff\"") && none.err.contains("tenure job list"),
+        "{}",
+        none.err
+    );
+    assert!(good(ask(&["job", "explain", "8c4e5b10"])).contains("no live worker"));
+    good(ask(&["job", "edit", "8c4e5b10", "--priority", "-5"]));
+    assert!(good(ask(&["open", "8c4e5b10", "--print"])).contains(&id));
+    let after = good(ask(&["submit", "next", "--after", "8c4e5b10"])).trim().to_owned();
+    assert!(good(ask(&["job", "explain", &after])).contains(&id));
+    assert_eq!(good(ask(&["logs", "8c4e5b10"])), "");
+    good(ask(&["job", "cancel", "8c4e5b10", "8c4e5b11"]));
+    assert_eq!(ask(&["job", "watch", "8c4e5b10", "--exit-status"]).code, 1);
+    assert_eq!(good(ask(&["job", "attempts", "8c4e5b10", "--no-headers"])), "");
+    good(ask(&["job", "rm", "8c4e5b10"]));
+    assert_eq!(ask(&["job", "get", &id]).code, 5);
+}
+
+#[test]
+fn a_wait_says_why_the_job_waits_and_prints_its_result() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let mut waiting = Program::start(&["--url", &url, "submit", "nosuch", "--wait", "60s"], folder.path());
+    let id = waiting.line_with("-", SOON);
+    let why = waiting.complaint_with("waiting: ", SOON);
+    assert!(why.contains("no live worker serves queue default"), "{why}");
+    let job = claim(&address);
+    say(&address, &job, "complete", json!({ "result": { "done": 7 } }));
+    waiting.line_with("{\"done\":7}", SOON);
+    waiting.complaint_with(&format!("job {id} succeeded"), SOON);
+    assert_eq!(waiting.end(SOON), Some(0));
+    // A number without a unit may be the args: JSON is not taken for a time.
+    let json = Program::start(&["submit", "k", "--wait", "30", "--url", &url], folder.path());
+    let job = claim(&address);
+    assert_eq!(job["args"], 30);
+    drop(json);
+}
+
+#[test]
+fn a_field_that_no_job_has_is_refused_with_those_that_there_are() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let ask = |args: &[&str]| tenure(&address, folder.path(), args);
+    good(ask(&["submit", "mail"]));
+    let odd = ask(&["job", "list", "--json", "id,stat"]);
+    assert!(odd.code == 7 && odd.err.contains("unknown field \"stat\"; did you mean state?"), "{}", odd.err);
+    assert!(odd.err.contains("priority") && odd.out.is_empty(), "{} {}", odd.err, odd.out);
+    assert_eq!(good(ask(&["job", "list", "--json", "progress"])), "[{\"progress\":null}]\n");
+}
+
+#[test]
+fn colour_that_was_asked_for_comes_through_a_pipe() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let id = good(tenure(&address, folder.path(), &["submit", "mail"])).trim().to_owned();
+    good(tenure(&address, folder.path(), &["job", "cancel", &id]));
+    let always = good(tenure(&address, folder.path(), &["job", "list", "--color", "always"]));
+    assert!(always.contains("\t\u{1b}[33mcancelled\u{1b}[0m\t"), "{always:?}");
+    let forced = command(&["job", "list", "--url", &url], folder.path()).env("CLICOLOR_FORCE", "1").output();
+    assert_eq!(good(said(&forced.unwrap())), always);
+    assert!(!good(tenure(&address, folder.path(), &["job", "list"])).contains('\u{1b}'));
+}
+
+#[test]
+fn https_at_a_plain_port_is_told_as_what_it_is() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let told = said(&run(&["job", "list", "--url", &format!("https://{address}")], folder.path()));
+    assert_eq!(told.code, 3, "{}", told.err);
+    assert!(told.err.contains(&format!("does not speak TLS; try http://{address}")), "{}", told.err);
+    let odd = said(&run(&["job", "list", "--url", "localhost:1"], folder.path()));
+    assert!(odd.code == 2 && odd.err.contains("invalid URL \"localhost:1\": add http://"), "{}", odd.err);
 }

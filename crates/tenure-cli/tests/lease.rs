@@ -1,10 +1,9 @@
 //! `tenure lease` and `tenure queue`: what one program at a time has, and lines that hand out nothing.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::time::Duration;
 

@@ -1,11 +1,10 @@
 //! Whoever follows what happens, and the server goes away and comes back at the same place: nothing is missing.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 #![allow(clippy::disallowed_methods, reason = "a real client comes back in real time")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,10 +1,8 @@
 //! `tenure schedule` on a server: what is done again and again.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::served;
 
 use serde_json::{Value, json};
 use served::{Said, served, tenure};

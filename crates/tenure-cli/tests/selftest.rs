@@ -1,10 +1,9 @@
 //! `tenure selftest`, `open`, `worker list`, and what is done with queues and schedules as a whole.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -54,7 +53,7 @@ fn the_first_step_that_does_not_work_is_named() {
     let url = format!("http://{address}");
     good(own(&["context", "add", "looking", "--url", &url, "--read-only"], folder.path()));
     let told = own(&["selftest", "--columns", "state,step", "--no-headers"], folder.path());
-    assert!(told.code == 1 && told.err.contains("enqueue does not work"), "{} {}", told.code, told.err);
+    assert!(told.code == 1 && told.err.contains("step \"enqueue\" failed"), "{} {}", told.code, told.err);
     assert!(told.out.starts_with("ok\treach\nfail\tenqueue\n"), "{}", told.out);
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     assert_eq!(tenure(&nowhere, folder.path(), &["selftest"]).code, 3);
@@ -105,7 +104,7 @@ fn a_queue_is_drained_once_nothing_runs_in_it_any_more() {
     let claimed = served::ask(&address, "POST", "/v1/claim", "", "{\"queues\":[\"mail\"]}");
     let job = served::json_of(&claimed)["jobs"][0].clone();
     let over = tenure(&["queue", "drain", "mail", "--timeout", "100ms"]);
-    assert!(over.code == 124 && over.err.contains("1 of its jobs still run"), "{} {}", over.code, over.err);
+    assert!(over.code == 124 && over.err.contains("waiting for 1 running job"), "{} {}", over.code, over.err);
     say(&address, &job, "complete", json!({}));
     assert_eq!(read(&good(tenure(&["queue", "drain", "mail", "-o", "json"])))["paused"], true);
 }

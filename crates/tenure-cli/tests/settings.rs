@@ -1,10 +1,9 @@
 //! Settings of files, the environment and flags, as a server and the commands about them take them.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -46,8 +45,8 @@ fn a_server_is_what_its_file_says_and_brings_about_what_is_declared_once() {
     let folder = folder.path();
     write(folder, &format!("{SERVER}{DECLARED}"));
     let (mut server, address) = started(folder);
-    server.line_with("queue mail is new", SOON);
-    server.line_with("schedule nightly is new", SOON);
+    server.line_with("created queue mail", SOON);
+    server.line_with("created schedule nightly", SOON);
     let queue = json_of(&ask(&address, "GET", "/v1/queues/mail", "", ""));
     assert_eq!(queue["max_running"], 5, "{queue}");
     let schedule = json_of(&ask(&address, "GET", "/v1/schedules/nightly", "", ""));
@@ -65,7 +64,7 @@ fn a_server_is_what_its_file_says_and_brings_about_what_is_declared_once() {
     assert_eq!(queue["paused"], true, "a pause that somebody has made stays: {queue}");
     let again = json_of(&ask(&address, "GET", "/v1/schedules/nightly", "", ""));
     assert_eq!(again["changed_at"], schedule["changed_at"]);
-    assert!(!server.has_line_with("is new") && !server.has_line_with("has changed"));
+    assert!(!server.has_line_with("created") && !server.has_line_with("updated"));
     ended(server);
 }
 
@@ -80,17 +79,17 @@ fn a_server_reads_again_what_it_is_told_to_and_says_what_has_changed() {
     let folder = folder.path();
     write(folder, &format!("{SERVER}{DECLARED}"));
     let (mut server, address) = started(folder);
-    server.line_with("timers", SOON);
+    server.line_with("schedules", SOON);
     assert_eq!(ask(&address, "GET", "/readyz", "", "").0, 200);
     let other = DECLARED.replace("max_running = 5", "max_running = 7").replace("0 2 * * *", "0 3 * * *");
     write(folder, &format!("{SERVER}auth = \"tokens\"\n{other}[log]\nlevel = \"info\"\n"));
     hang_up(&server);
-    let told = server.line_with("settings were read again", SOON);
+    let told = server.line_with("settings reloaded", SOON);
     for part in [
-        "log.level is info now",
-        "queue mail has changed: max_running",
-        "schedule nightly has changed: spec",
-        "server.auth counts from the next start on",
+        "log.level is now info",
+        "updated queue mail: max_running",
+        "updated schedule nightly: spec",
+        "server.auth takes effect at the next start",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
@@ -98,16 +97,16 @@ fn a_server_reads_again_what_it_is_told_to_and_says_what_has_changed() {
     assert_eq!(queue["max_running"], 7, "{queue}");
     write(folder, &format!("{SERVER}[queues.mail]\nmax_runing = 9\n"));
     hang_up(&server);
-    let told = server.complaint_with("settings stay as they were", SOON);
+    let told = server.complaint_with("settings not reloaded", SOON);
     assert!(told.contains("tenure.toml:6") && told.contains("did you mean max_running?"), "{told}");
     write(folder, &format!("{SERVER}{}", other.replace("max_running = 7", "max_depth = 9")));
     hang_up(&server);
-    let told = server.line_with("settings were read again", SOON);
-    assert!(told.contains("queues.mail.max_running is not declared any more, and stays"), "{told}");
+    let told = server.line_with("settings reloaded", SOON);
+    assert!(told.contains("queues.mail.max_running is no longer declared but was kept"), "{told}");
     write(folder, SERVER);
     hang_up(&server);
-    let told = server.line_with("settings were read again", SOON);
-    assert!(told.contains("schedules.nightly is not declared any more, and stays"), "{told}");
+    let told = server.line_with("settings reloaded", SOON);
+    assert!(told.contains("schedules.nightly is no longer declared but was kept"), "{told}");
     assert_eq!(ask(&address, "GET", "/v1/schedules/nightly", "", "").0, 200);
     ended(server);
 }
@@ -152,7 +151,7 @@ fn a_store_is_named_by_a_shared_variable_only_on_demand() {
     assert_eq!(said(&serve(&[]).output().unwrap()).code, 2);
     let mut server = Program::start_command(&mut serve(&["--use-database-url"]));
     server.line_with("shared.db", SOON);
-    server.line_with("timers", SOON);
+    server.line_with("schedules", SOON);
     ended(server);
 }
 
@@ -194,7 +193,7 @@ fn which_settings_count_is_shown_with_where_each_was_said() {
         ("database.url", "(not shown)", "tenure.toml:2"),
         ("server.bind", "127.0.0.1:0", "tenure.toml:4"),
         ("server.auth", "tokens", "TENURE_SERVER__AUTH"),
-        ("log.level", "warn", "nobody: it is the usual one"),
+        ("log.level", "warn", "default"),
         ("queues.mail", "{\"max_running\":5}", "tenure.toml:5"),
     ] {
         assert_eq!(
@@ -254,15 +253,15 @@ fn a_webhook_of_a_file_is_made_once_and_its_secret_is_not_shown() {
     let shown = own(&["config", "show"], folder);
     assert!(shown.out.contains("(not shown)") && !shown.out.contains("QUFB"), "{}", shown.out);
     let (mut server, address) = started(folder);
-    server.line_with("webhook oncall is new", SOON);
+    server.line_with("created webhook oncall", SOON);
     let made = json_of(&ask(&address, "GET", "/v1/webhooks/oncall", "", ""));
     assert_eq!(made["types"], serde_json::json!(["job.failed"]), "{made}");
     write(folder, &format!("{allowed}{}", webhook.replace("job.failed", "job.*")));
     hang_up(&server);
-    let told = server.line_with("settings were read again", SOON);
-    assert!(told.contains("webhook oncall has changed: types"), "{told}");
+    let told = server.line_with("settings reloaded", SOON);
+    assert!(told.contains("updated webhook oncall: types"), "{told}");
     hang_up(&server);
-    server.line_with("nothing has changed", SOON);
+    server.line_with("no changes", SOON);
     ended(server);
 }
 

@@ -1,10 +1,9 @@
 //! Access tokens, from the command line.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of the program share")]
 
-mod program;
-mod served;
+use crate::program;
+use crate::served;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

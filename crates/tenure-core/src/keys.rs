@@ -127,7 +127,7 @@ impl AfterJobs {
     pub fn noticed(&self, other: JobId, end: Option<End>, now: Timestamp) -> Noticed {
         let fate = match (self.if_failed, end) {
             (IfFailed::Run, _) | (IfFailed::Cancel, Some(End::Succeeded)) => return Noticed::Ended,
-            (IfFailed::Cancel, Some(End::Failed)) if cfg!(feature = "mutant-failure-ignored") => {
+            (IfFailed::Cancel, Some(End::Failed)) if cfg!(mutant = "failure-ignored") => {
                 return Noticed::Ended;
             }
             (IfFailed::Cancel, Some(End::Failed)) => "failed",

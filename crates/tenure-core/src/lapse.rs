@@ -20,7 +20,7 @@ pub fn lapse(job: &Job, epoch: Epoch, now: Timestamp) -> Option<Transition> {
     }
     let failure =
         Failure::new(Cause::Lost, &format!("host {holder} stopped responding; its lease ended at {until}"));
-    let taken = !cfg!(feature = "mutant-lapse-keeps-fence");
+    let taken = !cfg!(mutant = "lapse-keeps-fence");
     let fence = if taken { job.fence.next(epoch) } else { job.fence };
     let spent = job.attempt >= job.terms.max_attempts() || job.delivery >= job.terms.max_deliveries();
     if spent {

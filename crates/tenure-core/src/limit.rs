@@ -168,7 +168,7 @@ impl Bucket {
         if tokens == 0 {
             return self;
         }
-        let from = if cfg!(feature = "mutant-rate-forgets") { now } else { self.under(rate, now).0.max(now) };
+        let from = if cfg!(mutant = "rate-forgets") { now } else { self.under(rate, now).0.max(now) };
         Self(from.after(rate.interval().saturating_mul(tokens)))
     }
 }

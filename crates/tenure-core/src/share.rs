@@ -6,7 +6,7 @@
 /// The round of a job that joins the line of a queue: the next of its key, but not one that has passed.
 #[must_use]
 pub fn round_of(last_of_key: Option<u64>, present: u64) -> u64 {
-    if cfg!(feature = "mutant-share-first-come") {
+    if cfg!(mutant = "share-first-come") {
         return present;
     }
     last_of_key.map_or(present, |last| last.saturating_add(1).max(present))

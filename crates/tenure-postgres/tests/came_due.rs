@@ -2,9 +2,8 @@
 //! server's.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of a store share")]
 
-mod given;
+use crate::given;
 
 use std::sync::Arc;
 use std::time::Duration;

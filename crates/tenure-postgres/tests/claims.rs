@@ -1,9 +1,8 @@
 //! A claim for one lane is one statement, by the server's time: what it leaves to others is asked for behind it.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of a store share")]
 
-mod given;
+use crate::given;
 
 use std::sync::Arc;
 use std::time::Duration;

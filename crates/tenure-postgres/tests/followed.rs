@@ -6,7 +6,7 @@
     reason = "a test that unwraps fails where it stands, and a server takes real time"
 )]
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod given;
+use crate::given;
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@
     reason = "a test that unwraps fails where it stands"
 )]
 
-mod common;
+use crate::common;
 
 use common::{ask, jobs, open, succeeded};
 use own_postgres::Server;

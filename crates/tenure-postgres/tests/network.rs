@@ -7,7 +7,7 @@
     reason = "a test that unwraps fails where it stands, and a network takes real time"
 )]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod common;
+use crate::common;
 
 use own_postgres::Server;
 use tenure_postgres::{Options, PostgresStore};

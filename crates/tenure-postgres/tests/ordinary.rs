@@ -3,8 +3,8 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod common;
-mod given;
+use crate::common;
+use crate::given;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod common;
-mod given;
+use crate::common;
+use crate::given;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -113,7 +113,7 @@ async fn hold(store: &PostgresStore, number: u64, turn: u64, chance: &Chance) {
 
 fn start(url: &str, number: u64) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "one_of_the_crowd", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "processes::one_of_the_crowd", "--nocapture", "--test-threads=1"])
         .env(URL, url)
         .env(NUMBER, number.to_string())
         .stdout(Stdio::piped())

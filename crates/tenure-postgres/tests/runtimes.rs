@@ -1,9 +1,8 @@
 //! A store accepts jobs on the runtime in which it was opened, and goes on without it.
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
-#![allow(dead_code, reason = "it uses a part of what the tests of a store share")]
 
-mod given;
+use crate::given;
 
 use std::sync::Arc;
 

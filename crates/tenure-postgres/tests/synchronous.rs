@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 #![allow(clippy::disallowed_methods, reason = "the server is not on the clock of the test")]
 
-mod given;
+use crate::given;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@
     reason = "a test that unwraps fails where it stands, and a server that is killed dies by real time"
 )]
 
-mod given;
+use crate::given;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -87,7 +87,7 @@ impl Program {
     pub fn start(self) -> Result<Running, StartError> {
         let because = |what| move |source| StartError { what, source };
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
-        let folder = folder.map_err(because("a folder for the run cannot be made"))?;
+        let folder = folder.map_err(because("cannot create a folder for the run"))?;
         let errand = Errand {
             host: std::process::id(),
             folder: folder.path().to_owned(),
@@ -96,7 +96,7 @@ impl Program {
             rights: self.rights,
             command: self.command,
         };
-        let binary = own_binary().map_err(because("this program does not find itself"))?;
+        let binary = own_binary().map_err(because("cannot find the tenure program"))?;
         let mut command = Command::new(binary);
         // Given to the supervisor, and by it to the program.
         command.arg0("tenure").args(errand.args());
@@ -114,7 +114,7 @@ impl Program {
                 // A file, so that nobody waits for a program that does not read.
                 let path = folder.path().join(ARGS);
                 let written = std::fs::write(&path, bytes).and_then(|()| File::open(&path));
-                Stdio::from(written.map_err(because("what the program reads cannot be written"))?)
+                Stdio::from(written.map_err(because("cannot write the input of the program"))?)
             }
         };
         command.stdin(input);
@@ -125,8 +125,8 @@ impl Program {
             // What a terminal tells the host is the host's to pass on.
             command.process_group(0);
         }
-        let cut = UnixStream::pair().map_err(because("what the program says cannot be read"))?;
-        let child = command.spawn().map_err(because("the program's supervisor does not start"))?;
+        let cut = UnixStream::pair().map_err(because("cannot read the output of the program"))?;
+        let child = command.spawn().map_err(because("cannot start the supervisor of the program"))?;
         Ok(Running::of(child, folder, self.output == Output::LinesAndThrough, cut))
     }
 }

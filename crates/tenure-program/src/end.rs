@@ -51,7 +51,7 @@ impl End {
     pub fn words(&self) -> String {
         let ended = self.ended();
         if self.is_lost {
-            return format!("was lost: its supervisor {ended}, and what it had started may be there still");
+            return format!("was lost: its supervisor {ended}, and its children may still run");
         }
         match &self.beyond {
             Some(beyond) => format!("{ended}, for {beyond}"),

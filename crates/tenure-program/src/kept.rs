@@ -50,7 +50,7 @@ impl Kept {
     pub fn end(&mut self) {
         if self.left_out > 0 {
             let (lines, bytes) = (self.left_out, self.left_out_bytes);
-            self.ready.push_back(format!("run: … {lines} lines ({bytes} bytes) are left out here …"));
+            self.ready.push_back(format!("run: … {lines} lines ({bytes} bytes) omitted …"));
         }
         self.ready.append(&mut self.tail);
         (self.tail_bytes, self.left_out, self.left_out_bytes) = (0, 0, 0);

@@ -35,7 +35,7 @@ fn set_no_new_privs() -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn set_no_new_privs() -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot do that"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "not supported by this system"))
 }
 
 impl fmt::Display for Rights {

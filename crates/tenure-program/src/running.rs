@@ -56,7 +56,7 @@ pub enum Notice {
 
 /// A result file is larger than somebody wants to have it.
 #[derive(Debug, thiserror::Error)]
-#[error("the result file has more than {0} bytes")]
+#[error("the result file is larger than {0} bytes")]
 pub struct TooLarge(pub u64);
 
 /// A program that runs. Whoever lets go of it ends it.

@@ -179,7 +179,7 @@ impl Watch<'_> {
         if let Some(most) = processes.filter(|most| count() > *most) {
             self.end.beyond = Some(format!("more than {most} processes at once"));
         } else if let Some(most) = cpu.filter(|most| used() >= *most) {
-            self.end.beyond = Some(format!("more than {most} s of processors"));
+            self.end.beyond = Some(format!("more than {most} s of CPU time"));
         }
         self.end.killed |= self.end.beyond.is_some();
     }
@@ -292,21 +292,21 @@ fn become_program(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     // Away from the terminal of whoever has started the host: it can neither read from it, at which it would be stopped for ever, nor
     // signal who is at it. Its process group is its own by that, too.
     if is_apart && let Err(error) = rustix::process::setsid() {
-        tell(&format!("it cannot be parted from the terminal: {error}"));
+        tell(&format!("cannot detach from the terminal: {error}"));
         return ExitCode::from(126);
     }
     if let Err((name, error)) = limits.bind_this_process() {
-        tell(&format!("its limit of {name} cannot be set: {error}"));
+        tell(&format!("cannot set the limit of {name}: {error}"));
         return ExitCode::from(126);
     }
     if let Err(error) = rights.bind_this_process() {
-        tell(&format!("that it gets no other rights cannot be made sure: {error}"));
+        tell(&format!("cannot prevent new privileges: {error}"));
         return ExitCode::from(126);
     }
     let error = Command::new(&program).args(args).exec();
     let name = program.to_string_lossy();
     let name: String = name.chars().map(|sign| if sign.is_control() { '?' } else { sign }).collect();
-    tell(&format!("{name} cannot be run: {error}"));
+    tell(&format!("cannot run {name}: {error}"));
     // As shells say it.
     ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
 }

@@ -48,6 +48,13 @@ pub trait Clock: Send + Sync + fmt::Debug {
     fn sleep(&self, span: Duration) -> Sleep;
 }
 
+/// The clock of the system that never steps and goes on while the host is suspended.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const THROUGH_SUSPEND: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+/// On macOS this clock goes on while the host is suspended.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const THROUGH_SUSPEND: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+
 /// For how long at a time a sleeper trusts the timer, which stands still while the host is suspended.
 const NAP: Duration = Duration::from_secs(5);
 
@@ -63,7 +70,7 @@ impl Clock for SystemClock {
 
     #[expect(clippy::disallowed_methods, reason = "this is where real time enters")]
     fn moment(&self) -> Moment {
-        let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let boot = rustix::time::clock_gettime(THROUGH_SUSPEND);
         let seconds = u64::try_from(boot.tv_sec).unwrap_or(0);
         let nanos = u32::try_from(boot.tv_nsec).unwrap_or(0);
         Moment(Duration::new(seconds, nanos))

@@ -32,7 +32,7 @@ async function refresh() {
   lastAsked = Date.now();
   try {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-    if (answer.redirected) return say("You are not signed in any more. ", "Load the page again");
+    if (answer.redirected) return say("Your session has ended. ", "Reload the page");
     const took = Number(/dur=([\d.]+)/.exec(answer.headers.get("server-timing") ?? "")?.[1] ?? 0);
     pace = Math.min(Math.max(apart, took * share), seldom);
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -42,7 +42,7 @@ async function refresh() {
     if (!isOther) say("");
   } catch {
     if (Date.now() - lastHeard > worriesAfter + pace) {
-      say(`No answer since ${clock(lastHeard)}: what is shown is as it was then.`);
+      say(`No answer from the server since ${clock(lastHeard)}. This page may be out of date.`);
     }
   } finally {
     asking = false;
@@ -97,7 +97,7 @@ function grow(part, now) {
   const number = (line) => Number(line?.dataset.line ?? 0);
   const last = number(log.lastElementChild), first = number(more.firstElementChild);
   if (first > last && follows) log.replaceChildren();
-  else if (first > last + 1) log.append("… lines between these are not shown\n");
+  else if (first > last + 1) log.append("… lines skipped …\n");
   const lines = [...more.children].filter((line) => number(line) > last);
   log.append(...lines.map((line) => document.importNode(line, true)));
   if (follows) {
@@ -132,7 +132,7 @@ function hold(part, now) {
   pill.id = "fresh";
   pill.type = "button";
   pill.className = "pill";
-  const many = [`${fresh === rows.length ? `${fresh} or more` : fresh} new`, `${left.length} left`];
+  const many = [`${fresh === rows.length ? `${fresh} or more` : fresh} new`, `${left.length} no longer listed`];
   pill.textContent = many.filter((_, at) => [fresh, left.length][at] > 0).join(", ");
   pill.onclick = () => { pill.remove(); part.replaceChildren(...document.importNode(now, true).childNodes); };
   if (!pill.isConnected) part.before(pill);
@@ -168,10 +168,10 @@ function follow() {
     const before = history.state?.loadedAgain ?? 0;
     if (Date.now() - before < reloadsEvery) {
       isOther = true;
-      return say("Another server answers than the one that made this page. ", "Load the page again");
+      return say("A different server is answering. ", "Reload the page");
     }
     if (isBusy() || all("main input:not([type=hidden])").some((field) => field.value !== field.defaultValue)) {
-      return say("The server was started again. ", "Load the page again");
+      return say("The server was restarted. ", "Reload the page");
     }
     history.replaceState({ loadedAgain: Date.now() }, "");
     location.reload();
@@ -182,7 +182,7 @@ function label() {
   if (!pause) return;
   pause.hidden = !isLive;
   pause.ariaPressed = String(paused);
-  pause.firstChild.textContent = paused ? "Go on with" : "Pause";
+  pause.textContent = paused ? "Resume updates" : "Pause updates";
   pause.classList.toggle("is-paused", paused);
 }
 
@@ -222,7 +222,7 @@ all("[data-tail]").forEach(toEnd);
 const followed = one("#follow");
 function following(is) {
   follows = is;
-  if (followed) followed.textContent = is ? "Following the end" : "Follow the end";
+  if (followed) followed.textContent = is ? "Following log" : "Follow log";
 }
 if (followed && isLive) {
   followed.hidden = false;
@@ -364,7 +364,21 @@ addEventListener("click", ({ target }) => {
   for (const ask of all("details.ask[open]")) if (!ask.contains(target)) ask.open = false;
 });
 
-// All that is on the page is ticked, or nothing.
-one("#tick-all")?.addEventListener("change", (event) => {
-  for (const box of all('tbody input[type="checkbox"]')) box.checked = event.target.checked;
+// All that is on the page is ticked, or nothing; the button says how many are.
+addEventListener("change", ({ target }) => {
+  const boxes = all('tbody input[type="checkbox"]');
+  if (target.id === "tick-all") for (const box of boxes) box.checked = target.checked;
+  const button = one("#ticked button"), many = boxes.filter((box) => box.checked).length;
+  if (button) button.textContent = many > 0 ? `Selected (${many})…` : "Selected…";
 });
+
+// The button says what it does with how many.
+const applies = one("input[data-says]")?.form;
+function nameApply() {
+  const chosen = one("input[data-says]:checked", applies);
+  if (chosen) one("button.main", applies).textContent = chosen.dataset.says;
+}
+applies?.addEventListener("change", nameApply);
+if (applies) nameApply();
+// Going back restores what was chosen.
+if (applies) addEventListener("pageshow", nameApply);

@@ -126,8 +126,8 @@ fn bounds(filled: &Filled) -> Result<Value, Trouble> {
     let number = |name: &str| -> Result<Option<f64>, Trouble> {
         let text = filled.get(name).map(|text| text.trim()).unwrap_or_default();
         let wrong = |_| {
-            let detail = format!("{text:?} is no number; nothing was changed.");
-            Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no bound", &detail)
+            let detail = format!("{text:?} is not a number; nothing was changed.");
+            Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid limit", &detail)
         };
         if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(wrong) }
     };
@@ -158,8 +158,8 @@ pub(crate) async fn schedule(
             Some(Wish { method: Method::DELETE, path, body: Value::Null, back: "schedules".to_owned() })
         }
         "remove" => {
-            let detail = "To remove a schedule its name has to be written as it is; nothing was done.";
-            let trouble = Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "The name is another one", detail);
+            let detail = "To delete this schedule, type its name exactly as shown. Nothing was changed; go back and try again.";
+            let trouble = Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Name does not match", detail);
             return failed(&visit, trouble).await;
         }
         _ => None,
@@ -172,9 +172,8 @@ fn backfill(filled: &Filled) -> Result<Value, Trouble> {
     let said = |name: &str| filled.get(name).map(|text| text.trim()).unwrap_or_default();
     let slots = said("slots").parse::<u64>().unwrap_or_default();
     if slots > pages::bulk_new::SURE && said("typed") != said("slots") {
-        let detail =
-            "To enqueue so many jobs their number has to be written as it was shown; nothing was done.";
-        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "The number is another one", detail));
+        let detail = "To confirm, type the number of jobs exactly as shown. Nothing was enqueued; go back and try again.";
+        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Number does not match", detail));
     }
     Ok(json!({ "from": said("from"), "to": said("to"), "again": said("again") == "yes" }))
 }
@@ -204,8 +203,8 @@ pub(crate) async fn break_lease(
     Form(filled): Form<Filled>,
 ) -> Response {
     if filled.get("typed") != Some(&name) {
-        let detail = "To break a lease its name has to be written as it is; nothing was done.";
-        let trouble = Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "The name is another one", detail);
+        let detail = "To break this lease, type its name exactly as shown. Nothing was changed; go back and try again.";
+        let trouble = Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Name does not match", detail);
         return failed(&visit, trouble).await;
     }
     let reason = filled.get("reason").cloned().unwrap_or_default();
@@ -238,8 +237,8 @@ pub(crate) async fn sign_in(
     let Some(value) = ui.stays.begin(&token, ui.tenure.now()) else {
         let trouble = Trouble::new(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "Nobody can sign in",
-            "The system gives no chance.",
+            "Sign-in unavailable",
+            "The operating system provides no random numbers, so no session can be created.",
         );
         return failed(&visit, trouble).await;
     };
@@ -253,8 +252,8 @@ async fn looks(visit: &Visit) -> Result<(), Trouble> {
     if visit.has("read").await || visit.has("manage").await {
         return Ok(());
     }
-    let detail = "This access token cannot look: it has none of the rights read, manage and admin.";
-    Err(Trouble::new(StatusCode::FORBIDDEN, "This token cannot look", detail))
+    let detail = "This access token cannot open the dashboard: it needs the scope read, manage or admin.";
+    Err(Trouble::new(StatusCode::FORBIDDEN, "Scope missing", detail))
 }
 
 /// `POST sign-out`

@@ -57,8 +57,7 @@ impl Visit {
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        let broken =
-            |detail: &str| Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, "This cannot be shown", detail);
+        let broken = |detail: &str| Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal error", detail);
         let request = request.body(Body::from(body)).map_err(|error| broken(&error.to_string()))?;
         let Ok(response) = self.ui.api.clone().oneshot(request).await;
         let status = response.status();
@@ -75,8 +74,8 @@ impl Visit {
     /// Refuses to change anything on a server that only tells.
     pub(crate) fn may_change(&self) -> Result<(), Trouble> {
         if self.ui.read_only {
-            let detail = "This server only tells; ask another one to have something changed.";
-            return Err(Trouble::new(StatusCode::FORBIDDEN, "Nothing is changed here", detail));
+            let detail = "This server is read-only. Use another server of the same store to make changes.";
+            return Err(Trouble::new(StatusCode::FORBIDDEN, "Server is read-only", detail));
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ pub(crate) async fn add(visit: Visit, headers: HeaderMap, Form(filled): Form<Fil
         // Nothing that was written is lost.
         Err(wrong) if wrong.status.is_client_error() => {
             let body = form(&visit, &drafted, Some(&wrong)).await;
-            (wrong.status, show(&visit, "Not enqueued: new job", "Jobs", body).await).into_response()
+            (wrong.status, show(&visit, "Error: new job", "Jobs", body).await).into_response()
         }
         Err(trouble) => failed(&visit, trouble).await,
     }

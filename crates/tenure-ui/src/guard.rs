@@ -22,11 +22,11 @@ pub(crate) fn check(visit: &Visit, headers: &HeaderMap, filled: &Filled) -> Resu
         return Ok(());
     }
     let detail = if ours {
-        "The form is older than the server or your stay. Go back, load the page again, and send it once more."
+        "The form has expired: the server restarted, or your session ended. Go back, reload the page and submit it again."
     } else {
-        "It did not come from a page of this dashboard."
+        "The form was not submitted from this dashboard."
     };
-    Err(Trouble::new(StatusCode::FORBIDDEN, "This form is not taken", detail))
+    Err(Trouble::new(StatusCode::FORBIDDEN, "Form rejected", detail))
 }
 
 fn is_ours(headers: &HeaderMap) -> bool {

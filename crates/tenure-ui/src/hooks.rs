@@ -24,14 +24,14 @@ pub(crate) async fn add(visit: Visit, headers: HeaderMap, Form(filled): Form<Fil
     // Not led elsewhere: what it is signed with is told only now.
     let body = html! {
         section.card {
-            h1 { "The webhook is there" }
-            p { code { (text("url")) } " is told what happens from now on. Each delivery is signed with this secret, which nobody is told again:" }
-            div.copy { h2 { "Its secret" } button.quiet type="button" data-copy="secret" { "Copy" span.sr { " the secret" } } }
-            pre tabindex="0" role="region" aria-label="The secret" { code #secret { (text("secret")) } }
-            p { a href=(visit.at(&format!("webhooks/{}", encoded(text("id"))))) { "To the webhook" } }
+            h1 { "Webhook created" }
+            p { "Events are sent to " code { (text("url")) } " from now on. Each delivery is signed with this secret. Copy it now: it is not shown again." }
+            div.copy { h2 { "Signing secret" } button.quiet type="button" data-copy="secret" { "Copy" span.sr { " the signing secret" } } }
+            pre tabindex="0" role="region" aria-label="Signing secret" { code #secret { (text("secret")) } }
+            p { a href=(visit.at(&format!("webhooks/{}", encoded(text("id"))))) { "Go to the webhook" } }
         }
     };
-    layout::show(&visit, "The webhook is there", "Webhooks", body).await
+    layout::show(&visit, "Webhook created", "Webhooks", body).await
 }
 
 async fn added(visit: &Visit, headers: &HeaderMap, filled: &Filled) -> Result<Value, Trouble> {
@@ -60,8 +60,8 @@ pub(crate) async fn act(
             Wish { method: Method::DELETE, path, body: Value::Null, back: "webhooks".to_owned() }
         }
         "remove" => {
-            let detail = "To remove a webhook its id has to be written as it is; nothing was done.";
-            let trouble = Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "The id is another one", detail);
+            let detail = "To delete this webhook, type its ID exactly as shown. Nothing was changed; go back and try again.";
+            let trouble = Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "ID does not match", detail);
             return failed(&visit, trouble).await;
         }
         _ => return pages::nowhere(visit).await,

@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::asking::Trouble;
 use crate::assets;
-use crate::parts::button;
+use crate::parts::{button, prose};
 use crate::said::upright;
 use crate::visit::Visit;
 
@@ -32,48 +32,49 @@ const ROOMS: [Room; 13] = [
 ];
 
 /// What single keys do beside going to a room.
-const KEYS: [(&[&str], &str); 8] = [
+const KEYS: [(&[&str], &str); 9] = [
     (&["/"], "search"),
-    (&["j", "k"], "next and previous row"),
+    (&["j", "k"], "next, previous row"),
     (&["Enter", "o"], "open the row"),
-    (&["x"], "tick the row"),
-    (&["r"], "go to the button that does it again"),
-    (&["c"], "go to the button that cancels"),
-    (&["p"], "pause live updates, or go on"),
-    (&["?"], "these keys; Ctrl-K goes anywhere by name"),
+    (&["x"], "select the row"),
+    (&["r"], "focus Retry"),
+    (&["c"], "focus Cancel"),
+    (&["p"], "pause or resume live updates"),
+    (&["Ctrl-K"], "go to a page, or search jobs"),
+    (&["?"], "show these shortcuts"),
 ];
 
 /// What is told after something was done.
 const NOTICES: [(&str, &str); 29] = [
-    ("cancel", "The job is cancelled, or its holder was asked to stop."),
-    ("retry", "The job is done again, with all its attempts."),
-    ("run-now", "The job is due now."),
-    ("delete", "The job was removed, or cancelled if it had not ended."),
-    ("enqueue", "The job was enqueued."),
-    ("pause", "Paused. What runs goes on."),
-    ("resume", "Goes on."),
-    ("trigger", "A job was enqueued now."),
-    ("break", "The lease was taken from its holder."),
-    ("keep", "Kept in this browser."),
-    ("bulk", "It is being done, by this job."),
-    ("bounds", "The queue is bounded so from now on."),
-    ("purge", "It is being emptied, by this job."),
-    ("add", "The schedule is set."),
-    ("remove", "It is gone."),
-    ("test", "A test is being delivered."),
-    ("enable", "It is told what happens."),
-    ("disable", "It is told nothing any more."),
-    ("redeliver", "It is delivered once more."),
-    ("run-app", "A run was asked for; it begins when a host takes it."),
-    ("stop-app", "It is stopped on all hosts until somebody starts it."),
-    ("start-app", "It may run again."),
-    ("quiet", "It is told to take no more jobs."),
-    ("unquiet", "It may take jobs again."),
-    ("terminate", "It is told to end."),
-    ("backfill", "Jobs were enqueued for slots that had passed, up to ten thousand of them."),
-    ("view", "This view is kept in this browser."),
-    ("forget", "This view is not kept any more."),
-    ("hook", "The webhook is told what happens from now on."),
+    ("cancel", "Job cancelled. If it is running, its worker is asked to stop."),
+    ("retry", "Job retried, with a full set of attempts."),
+    ("run-now", "Job is due now."),
+    ("delete", "Job deleted, or cancelled if it had not finished."),
+    ("enqueue", "Job enqueued."),
+    ("pause", "Paused. Running jobs continue."),
+    ("resume", "Resumed."),
+    ("trigger", "Job enqueued."),
+    ("break", "Lease broken: its holder has lost it."),
+    ("keep", "Settings saved in this browser."),
+    ("bulk", "Bulk operation started. It runs as a background job."),
+    ("bounds", "Limits saved."),
+    ("purge", "Purge started. It runs as a background job."),
+    ("add", "Schedule created."),
+    ("remove", "Deleted."),
+    ("test", "Test event queued for delivery."),
+    ("enable", "Webhook enabled."),
+    ("disable", "Webhook disabled."),
+    ("redeliver", "Redelivery queued."),
+    ("run-app", "Run requested. It starts when a host picks it up."),
+    ("stop-app", "Stopped on all hosts until you start it again."),
+    ("start-app", "Started. Hosts can run it again."),
+    ("quiet", "Request sent: the worker will take no new jobs."),
+    ("unquiet", "Request sent: the worker will take jobs again."),
+    ("terminate", "Request sent: the worker will finish its jobs and exit."),
+    ("backfill", "Backfill enqueued. One backfill adds at most 10,000 jobs."),
+    ("view", "View saved in this browser."),
+    ("forget", "View removed from this browser."),
+    ("hook", "Webhook created."),
 ];
 
 /// What takes back what was done: what was done, and what is done then to the same thing.
@@ -110,12 +111,12 @@ pub(crate) async fn failed(visit: &Visit, trouble: Trouble) -> Response {
     if trouble.status == StatusCode::UNAUTHORIZED {
         return (StatusCode::SEE_OTHER, [(LOCATION, visit.at("sign-in"))]).into_response();
     }
-    let title = if trouble.title.is_empty() { "This did not work" } else { trouble.title.as_str() };
+    let title = if trouble.title.is_empty() { "Request failed" } else { trouble.title.as_str() };
     let body = html! {
         section.empty role="alert" {
             h1 { (title) }
-            p { (trouble.detail) }
-            p { a href=(visit.home) { "To the overview" } }
+            p { (prose(&trouble.detail)) }
+            p { a href=(visit.home) { "Go to the overview" } }
         }
     };
     (trouble.status, show(visit, title, "", body).await).into_response()
@@ -144,17 +145,17 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
                 script type="module" src=(asset("ui.js")) {}
             }
             body {
-                a.skip href="#main" { "Skip to the content" }
+                a.skip href="#main" { "Skip to content" }
                 header.top {
                     a.brand href=(visit.home) { "Tenure" }
-                    nav aria-label="Rooms" {
+                    nav aria-label="Main" {
                         @for (at, name, key) in &rooms {
                             @let here = room == *name;
                             a href=(visit.at(at)) data-go=(key) aria-current=[here.then_some("page")] { (name) }
                         }
                     }
                     div.tools {
-                        button.quiet #pause type="button" hidden aria-pressed="false" { "Pause" span.sr { " live updates" } }
+                        button.quiet #pause type="button" hidden aria-pressed="false" { "Pause updates" }
                         a.quiet href=(visit.at("settings")) aria-current=[(room == "Settings").then_some("page")] { "Settings" }
                         @if visit.access_token.is_some() {
                             form method="post" action=(visit.at("sign-out")) {
@@ -165,7 +166,7 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
                     }
                 }
                 main #main tabindex="-1" data-now=(visit.ui.tenure.now()) {
-                    @if visit.ui.read_only { p.notice { "Read-only: this server shows everything and changes nothing." } }
+                    @if visit.ui.read_only { p.notice { "This server is read-only: you can look at everything and change nothing." } }
                     @if let Some(notice) = notice {
                         div.notice role="status" { (notice)
                             @if let Some(undoes) = undoes { (button(visit, &format!("{}/{undoes}", visit.page), "Undo", "quiet")) } }
@@ -174,11 +175,11 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
                     p.sr #told aria-live="polite" {}
                     (body)
                 }
-                footer { p.faint { "Times by the clocks of " (likes.clocks()) ". "
-                    a href=(visit.at("settings")) { "Other clocks, colours and keys" } } }
+                footer { p.faint { "Times in " (likes.clocks()) ". "
+                    a href=(visit.at("settings")) { "Change time zone, theme or shortcuts" } } }
                 (help(&rooms))
-                dialog #palette aria-label="Go anywhere" {
-                    label { "Go to" input #where type="search" autocomplete="off" placeholder="a room, or the id of a job"; }
+                dialog #palette aria-label="Go to" {
+                    label { "Go to" input #where type="search" autocomplete="off" placeholder="a page, a job ID or a search"; }
                     ul { @for (at, name, _) in &rooms { li { a href=(visit.at(at)) { (name) } } }
                         @if visit.may("manage").await { li { a href=(visit.at("new-schedule")) { "New schedule" } } }
                         li { a href=(visit.at("settings")) { "Settings" } } }
@@ -196,7 +197,7 @@ fn colours(theme: &str) -> &str {
 fn help(rooms: &[Room]) -> Markup {
     html! {
         dialog #help aria-labelledby="keys" {
-            h2 #keys { "Keys" }
+            h2 #keys { "Keyboard shortcuts" }
             dl.keys {
                 @for (keys, does) in KEYS { dt { @for key in keys { kbd { (key) } " " } } dd { (does) } }
                 @for (_, name, key) in rooms { dt { kbd { "g" } " " kbd { (key) } } dd { (name) } }

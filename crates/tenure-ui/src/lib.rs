@@ -1,7 +1,6 @@
-//! Tenure's dashboard: what runs, what does not and why, and the buttons to act.
+//! Dashboard for Tenure: shows jobs, queues, schedules, leases and workers, and acts on them.
 //!
-//! Pages are rendered on the server, and can be read and acted on without a script. Mounted in an app on axum, under
-//! whatever prefix:
+//! The server renders the pages, and they work without JavaScript. Mount them in an axum app under any prefix:
 //!
 //! ```no_run
 //! # async fn mount(tenure: tenure::Tenure) -> axum::Router {
@@ -9,8 +8,8 @@
 //! # }
 //! ```
 //!
-//! Whoever reaches such an app can do everything; [`Dashboard`] says otherwise. The pages ask the routes of the contract in
-//! the same program, so that rights, read-only servers and hidden values are decided in one place.
+//! Everyone who can reach such an app has full access; [`Dashboard`] restricts it. The pages call the routes of the HTTP API
+//! in the same process, so scopes, read-only mode and hidden values are enforced in one place.
 
 mod acts;
 mod ansi;
@@ -20,6 +19,7 @@ mod drafts;
 mod guard;
 mod headers;
 mod hooks;
+mod ids;
 mod key;
 mod layout;
 mod likes;
@@ -48,12 +48,12 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::key::Keys;
 use crate::stays::Stays;
 
-/// The dashboard of a store, for everybody who reaches the app that it is mounted in.
+/// Returns the dashboard's routes, with full access for everyone who can reach the app.
 pub fn routes<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     Dashboard::over(tenure, tenure_http::api(tenure)).routes()
 }
 
-/// A dashboard and what holds for it.
+/// Builds the routes of the dashboard.
 #[derive(Debug, Clone)]
 pub struct Dashboard {
     tenure: Tenure,
@@ -85,20 +85,20 @@ impl Shared {
 }
 
 impl Dashboard {
-    /// Asks these routes of the contract, which decide who may see and do what: [`tenure_http::api`],
+    /// Creates a dashboard on these API routes, which decide who may see and change what: [`tenure_http::api`],
     /// [`tenure_http::guarded_api`] or those of a [`tenure_http::Server`].
     #[must_use]
     pub fn over(tenure: &Tenure, api: Router) -> Self {
         Self { tenure: tenure.clone(), api, read_only: false, prefix: String::new() }
     }
 
-    /// Shows no actions and takes none.
+    /// Hides all actions and rejects every change.
     #[must_use]
     pub fn read_only(self, read_only: bool) -> Self {
         Self { read_only, ..self }
     }
 
-    /// Says what a proxy takes off addresses before they come here, such as `/jobs-admin`: links lead there again.
+    /// Sets the path prefix that a reverse proxy strips, such as `/jobs-admin`, so that links include it.
     #[must_use]
     pub fn behind(self, prefix: &str) -> Self {
         let prefix = prefix.trim_matches('/');
@@ -106,7 +106,7 @@ impl Dashboard {
         Self { prefix, ..self }
     }
 
-    /// The pages, to be nested under a prefix that ends in a slash.
+    /// Returns the pages, to be nested under a prefix that ends in a slash.
     pub fn routes<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         let Self { tenure, api, read_only, prefix } = self;
         let (stays, keys) = (Stays::default(), OnceCell::new());
@@ -161,7 +161,7 @@ impl Dashboard {
             .with_state(ui)
     }
 
-    /// The pages under `/ui/`, and the way there from `/`.
+    /// Returns the pages under `/ui/`, with redirects from `/` and `/ui`.
     pub fn mounted(self) -> Router {
         let home = format!("{}/ui/", self.prefix);
         let lead = || async move { Redirect::to(&home) };

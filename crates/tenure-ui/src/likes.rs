@@ -62,7 +62,7 @@ impl Likes {
 
     /// What is said of the clocks in a few words.
     pub(crate) fn clocks(&self) -> &str {
-        if self.by_schedule { "each schedule's own zone, or UTC" } else { self.zone.name() }
+        if self.by_schedule { "each schedule's own time zone, elsewhere UTC" } else { self.zone.name() }
     }
 }
 

@@ -51,8 +51,8 @@ pub(crate) async fn get(State(ui): State<Ui>, visit: Visit) -> Response {
         return failed(&visit, trouble).await;
     }
     let Ok(place) = Arc::clone(&ui.looking).try_acquire_owned() else {
-        let detail = "So many look already; a page looks now and then without being told.";
-        let trouble = Trouble::new(StatusCode::SERVICE_UNAVAILABLE, "Too many look at once", detail);
+        let detail = "The limit of live connections is reached. Pages refresh every few seconds instead.";
+        let trouble = Trouble::new(StatusCode::SERVICE_UNAVAILABLE, "Too many open pages", detail);
         return failed(&visit, trouble).await;
     };
     let end = ui.tenure.store().clock().moment().after(LASTS);

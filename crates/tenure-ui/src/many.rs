@@ -37,8 +37,8 @@ async fn begun(visit: &Visit, headers: &HeaderMap, filled: &Filled) -> Result<St
         not_more(&preview, said("matched"))?;
     }
     if (was_cut || has_to_be_sure(&preview)) && said("typed") != said("matched") {
-        let detail = "To do something with so many jobs their number has to be written as it was shown; nothing was done.";
-        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "The number is another one", detail));
+        let detail = "To confirm, type the number of jobs exactly as shown. Nothing was changed; go back and try again.";
+        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Number does not match", detail));
     }
     let mut ask = meant.ask(said("action"));
     ask["params"] = params(said("action"), &said)?;
@@ -56,11 +56,11 @@ fn not_more(preview: &Value, shown: &str) -> Result<(), Trouble> {
     }
     let or_more = if preview["capped"] == true { " or more" } else { "" };
     let detail = format!(
-        "{} jobs were meant when it was shown, and {}{or_more} are by now; nothing was done. Go back, load the page again, and look.",
+        "{} jobs matched when the page was shown, and {}{or_more} match now. Nothing was changed; go back and reload the page.",
         count(shown),
         count(now)
     );
-    Err(Trouble::new(StatusCode::CONFLICT, "They have become many more", &detail))
+    Err(Trouble::new(StatusCode::CONFLICT, "Many more jobs match now", &detail))
 }
 
 /// What else an action needs, and nothing that it does not.
@@ -69,8 +69,8 @@ fn params<'f>(action: &str, said: &impl Fn(&str) -> &'f str) -> Result<Value, Tr
         "move" => json!({ "queue": said("queue") }),
         "reprioritize" => {
             let wrong = |_| {
-                let detail = "A priority is a number from -100, the first, to 100.";
-                Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no priority", detail)
+                let detail = "A priority is a whole number from -100 (first) to 100 (last).";
+                Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid priority", detail)
             };
             json!({ "priority": said("priority").parse::<i64>().map_err(wrong)? })
         }

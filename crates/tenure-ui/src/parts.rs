@@ -50,7 +50,14 @@ pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 pub(crate) fn state(name: &str) -> Markup {
     let known = STATES.iter().chain(&STANDINGS).find(|(known, _)| *known == name);
     let sign = known.map_or("·", |(_, sign)| sign);
-    html! { span class={ "state " (name) } { span aria-hidden="true" { (sign) } " " (name.replace('_', " ")) } }
+    let words = match name {
+        "lapsed" => "lease expired".to_owned(),
+        "resting" => "waiting to restart".to_owned(),
+        "standing_by" => "standby".to_owned(),
+        "wrong" => "cannot run".to_owned(),
+        name => name.replace('_', " "),
+    };
+    html! { span class={ "state " (name) } { span aria-hidden="true" { (sign) } " " (words) } }
 }
 
 /// How a job stands: one whose worker is gone is called so, whatever it was told to be last.
@@ -148,12 +155,38 @@ pub(crate) fn part(read: &Result<Value, Trouble>, shown: impl FnOnce(&Value) -> 
 
 /// What stands where something could not be read.
 pub(crate) fn unread(trouble: &Trouble) -> Markup {
-    html! { p.wrong { "This part could not be read: " (trouble.detail) } }
+    html! { p.wrong { "Could not load this part: " (trouble.detail) } }
+}
+
+/// A text in which what stands between backticks is code.
+pub(crate) fn prose(text: &str) -> Markup {
+    html! { @for (at, part) in text.split('`').enumerate() {
+        @if at % 2 == 1 { code { (part) } } @else { (part) }
+    } }
 }
 
 /// What stands where there is nothing to show.
 pub(crate) fn empty(title: &str, hint: &str) -> Markup {
-    html! { div.empty { h2 { (title) } p { (hint) } } }
+    html! { div.empty { h2 { (title) } p { (prose(hint)) } } }
+}
+
+/// Where the documentation shows how to enqueue and run a first job.
+const FIRST_JOB: &str = "https://github.com/tenure-rs/tenure/blob/main/docs/guide/first-job.md";
+
+/// Shown in place of jobs while there are none: the first commands to type.
+pub(crate) fn no_jobs(visit: &Visit, title: &str, hint: &str) -> Markup {
+    let is_usual = matches!(visit.server.as_str(), "http://127.0.0.1:8368" | "http://localhost:8368");
+    let to = if is_usual { String::new() } else { format!(" --url {}", visit.server) };
+    html! {
+        div.empty {
+            h2 { (title) }
+            @if !hint.is_empty() { p { (prose(hint)) } }
+            p { "Enqueue a job, and start a worker that runs a program for each job:" }
+            p { code { "tenure submit hello '{\"to\": \"world\"}'" (to) } }
+            p { code { "tenure worker" (to) " --exec cat" } }
+            p { a href=(FIRST_JOB) rel="noreferrer" { "Guide: your first job" } }
+        }
+    }
 }
 
 /// An id where there is little room: when it was made, by which jobs of one schedule differ, and its end, by which those of one
@@ -170,7 +203,7 @@ pub(crate) fn short(id: &str) -> Markup {
 
 /// An id as a whole, with a button that copies it.
 pub(crate) fn whole_id(name: &str, id: &str) -> Markup {
-    html! { p.whole { span.id #(name) { (id) } " " button.quiet type="button" data-copy=(name) { "Copy" span.sr { " its id" } } } }
+    html! { p.whole { span.id #(name) { (id) } " " button.quiet type="button" data-copy=(name) { "Copy" span.sr { " the ID" } } } }
 }
 
 /// JSON, readable; as text.

@@ -35,14 +35,11 @@ async fn set(visit: &Visit, drafted: &Drafted) -> Result<(), Trouble> {
         |title: &str, detail: &str| Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, title, detail));
     let path = format!("/v1/schedules/{}", encoded(&drafted.name));
     if visit.get(&path).await.is_ok() {
-        return refuse(
-            "It is there already",
-            "There is a schedule of this name already; another name is needed.",
-        );
+        return refuse("Schedule exists", "A schedule with this name already exists; choose another name.");
     }
     let args = if drafted.args.is_empty() { "null" } else { &drafted.args };
     let Ok(args) = serde_json::from_str::<Value>(args) else {
-        return refuse("This is no JSON", "What the handler is given is not JSON.");
+        return refuse("Invalid JSON", "The args are not valid JSON.");
     };
     let mut ask = drafted.rule();
     ask["job"] = json!({ "kind": drafted.kind, "args": args });

@@ -26,7 +26,7 @@ pub(crate) async fn act(
     let (body, notice) = match act.as_str() {
         "run" => {
             let words: Vec<&str> = said("arguments").lines().filter(|line| !line.is_empty()).collect();
-            (json!({ "arguments": words, "by": "the dashboard" }), "run-app")
+            (json!({ "arguments": words, "by": "dashboard" }), "run-app")
         }
         "stop" => (json!({ "reason": said("reason").trim() }), "stop-app"),
         "start" => (json!({}), "start-app"),

@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "a secret that follows from a seed could be found by whoever finds the seed"
+    reason = "a secret derived from a seed is known to everyone who finds the seed"
 )]
 
 use sha2::{Digest, Sha256};

@@ -66,15 +66,14 @@ async fn changed(visit: &Visit, kept: Result<Vec<View>, Trouble>, query: &str, d
 
 /// One more, or another one of that name.
 fn with(mut views: Vec<View>, view: &View) -> Result<Vec<View>, Trouble> {
-    let refuse =
-        |detail: &str| Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This view is not kept", detail);
+    let refuse = |detail: &str| Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "View not saved", detail);
     if view.name.is_empty() || view.name.chars().count() > NAME_CHARS {
-        return Err(refuse("A view needs a name of at most 40 letters."));
+        return Err(refuse("Enter a name of 1 to 40 characters."));
     }
     of_a_list(&view.query)?;
     views.retain(|known| known.name != view.name);
     if views.len() >= MOST {
-        return Err(refuse("Twelve views are kept already; remove one that you need no more."));
+        return Err(refuse("At most 12 views can be saved; remove one first."));
     }
     views.push(view.clone());
     views.sort_by_key(|view| view.name.to_lowercase());
@@ -84,8 +83,8 @@ fn with(mut views: Vec<View>, view: &View) -> Result<Vec<View>, Trouble> {
 /// Refuses what cannot become part of an address of ours.
 fn of_a_list(query: &str) -> Result<(), Trouble> {
     if query.chars().any(|letter| letter.is_control() || letter == '#') {
-        let detail = "Its address is none of a list of jobs.";
-        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no view", detail));
+        let detail = "A view cannot contain control characters or `#`.";
+        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid view", detail));
     }
     Ok(())
 }
@@ -95,8 +94,8 @@ fn written(views: &[View]) -> Result<String, Trouble> {
         views.iter().map(|view| format!("{}={}", encoded(&view.name), encoded(&view.query))).collect();
     let all = pairs.join("&");
     if all.len() > BYTES {
-        let detail = "A browser keeps no more than this; remove a view, or make its search shorter.";
-        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This view is not kept", detail));
+        let detail = "The saved views do not fit into a cookie; remove one, or shorten its search.";
+        return Err(Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "View not saved", detail));
     }
     Ok(all)
 }

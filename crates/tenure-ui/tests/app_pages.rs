@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod site;
+use crate::site;
 
 use serde_json::json;
 use site::{HOSTILE, Site};
@@ -38,7 +38,7 @@ async fn offered(site: &Site, set: &str) {
 async fn apps_are_listed_with_what_makes_them_run_and_what_is_wrong() {
     let site = Site::open(Options::default()).await;
     let nothing = site.get("/ui/apps").await;
-    assert!(nothing.contains("No host offers an app") && nothing.contains("tenure run ./jobs"), "{nothing}");
+    assert!(nothing.contains("No apps yet") && nothing.contains("tenure run ./jobs"), "{nothing}");
     offered(&site, "apps").await;
     let page = site.get("/ui/apps").await;
     for said in [
@@ -46,11 +46,11 @@ async fn apps_are_listed_with_what_makes_them_run_and_what_is_wrong() {
         "/ui/apps/continuous/mailer",
         "every day at 02:00",
         "on demand",
-        "all the time",
+        "continuous",
         "app-1, app-2",
         "Cannot run on app-2: no script file",
         "continuous <span class=\"badge\">1</span>",
-        "in trouble <span class=\"badge\">1</span>",
+        "failing <span class=\"badge\">1</span>",
         "data-ago",
     ] {
         assert!(page.contains(said), "{said}: {page}");
@@ -60,9 +60,9 @@ async fn apps_are_listed_with_what_makes_them_run_and_what_is_wrong() {
     assert!(trouble.contains("triggered/broken") && !trouble.contains("triggered/report"), "{trouble}");
     let searched = site.get("/ui/apps?q=mail").await;
     assert!(searched.contains("continuous/mailer") && !searched.contains("triggered/report"), "{searched}");
-    assert!(site.get("/ui/apps?q=none").await.contains("No app is like that"));
+    assert!(site.get("/ui/apps?q=none").await.contains("No matching apps"));
     // Another set has names of its own, and its pages lead to its pages.
-    assert!(site.get("/ui/apps?set=night").await.contains("No host offers an app"));
+    assert!(site.get("/ui/apps?set=night").await.contains("No apps yet"));
     offered(&site, "night").await;
     assert!(site.get("/ui/apps?set=night").await.contains("/ui/apps/triggered/report?set=night"));
     assert!(site.get("/ui/apps?set=No%20Set").await.starts_with("HTTP/1.1 422"));
@@ -99,11 +99,11 @@ async fn the_page_of_an_app_tells_its_runs_its_lines_and_its_settings_and_leads_
         "/ui/kinds/apps.report",
         "somebody &lt;b&gt;",
         "/ui/jobs/",
-        "Settings, as app-1 has read them",
+        "Settings on app-1",
         "90 s",
         "60 s",
-        "Its settings are not the same on all hosts",
-        "Not understood: &quot;tiemout&quot; has no meaning here",
+        "Settings differ between hosts",
+        "Ignored: &quot;tiemout&quot; has no meaning here",
     ] {
         assert!(page.contains(said), "{said}: {page}");
     }
@@ -136,7 +136,7 @@ async fn what_an_app_has_done_is_shown_although_no_host_offers_it_any_more() {
     apps.withdraw("apps-app-1").await.unwrap();
     apps.withdraw("apps-app-2").await.unwrap();
     let page = site.get("/ui/apps/triggered/report").await;
-    assert!(page.starts_with("HTTP/1.1 200") && page.contains("No host offers it now"), "{page}");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("No host runs this app now"), "{page}");
     assert!(site.get("/ui/apps/triggered/broken").await.starts_with("HTTP/1.1 404"));
 }
 
@@ -160,7 +160,7 @@ async fn an_app_is_run_stopped_and_started_by_forms_and_the_audit_has_it() {
         page.contains("Stopped: audit week") && page.contains("Start") && !page.contains("Run…"),
         "{page}"
     );
-    assert!(page.contains("not while it is stopped"), "{page}");
+    assert!(page.contains("none while stopped"), "{page}");
     site.act(&format!("{at}/start"), "", &form("")).await;
     assert!(!site.get("/ui/apps/triggered/report?set=night").await.contains("audit week"));
     let audit = site.get("/ui/audit").await;

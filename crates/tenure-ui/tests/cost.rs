@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod site;
+use crate::site;
 
 use std::time::Duration;
 

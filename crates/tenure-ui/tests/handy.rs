@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod site;
+use crate::site;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -113,7 +113,7 @@ async fn a_job_that_waits_for_its_time_is_called_off_only_after_it_was_said_what
     site.enqueue("echo").await;
     let page = site.get(&format!("/ui/jobs/{ID}")).await;
     let asks = page.split_once("Cancel…").unwrap().1.split_once("</details>").unwrap().0;
-    assert!(asks.contains("echo, due <time") && asks.contains("cannot be taken back"), "{asks}");
+    assert!(asks.contains("echo, due <time") && asks.contains("cannot be undone"), "{asks}");
     assert!(asks.contains("data-does=\"cancel\""), "{asks}");
 }
 
@@ -125,11 +125,11 @@ async fn slots_that_have_passed_are_shown_and_then_get_their_jobs() {
     site.ask("POST /v1/schedules/hourly/pause", JSON, "{}").await;
     clock.advance(Duration::from_secs(5 * 3600));
     let page = site.get("/ui/schedules/hourly").await;
-    for said in ["one more waits", "Skipped if late by</dt><dd>60 s", "value=\"2026-11-24T17:00\""] {
+    for said in ["queue one more", "Skip if late by</dt><dd>60 s", "value=\"2026-11-24T17:00\""] {
         assert!(page.contains(said), "{said}: {page}");
     }
     let shown = site.get("/ui/schedules/hourly?from=2026-11-24T12:30&to=2026-11-24T15:30").await;
-    assert!(shown.contains("3 slots: 2026-11-24 13:00:00") && shown.contains("Enqueue 3 jobs"), "{shown}");
+    assert!(shown.contains("3 runs: 2026-11-24 13:00:00") && shown.contains("Enqueue 3 jobs"), "{shown}");
     // Whoever only looks has done nothing that is written down.
     let audit = site.get("/ui/audit").await;
     assert!(audit.contains("/v1/schedules/hourly/pause") && !audit.contains("/backfill"), "{audit}");
@@ -146,9 +146,9 @@ async fn slots_that_have_passed_are_shown_and_then_get_their_jobs() {
     }
     // What became of the jobs stands beside their slots.
     let page = site.get("/ui/schedules/hourly?did=backfill").await;
-    assert!(page.contains("state queued") && page.contains("slots that had passed"), "{page}");
+    assert!(page.contains("state queued") && page.contains("Backfill enqueued"), "{page}");
     let empty = site.get("/ui/schedules/hourly?from=2026-11-24T12:30&to=2026-11-24T12:45").await;
-    assert!(empty.contains("No slot lies there"), "{empty}");
+    assert!(empty.contains("No missed runs"), "{empty}");
     let wrong = site.get("/ui/schedules/hourly?from=2026-11-24T15:30&to=2026-11-24T12:30").await;
     assert!(wrong.contains("role=\"alert\""), "{wrong}");
 }
@@ -214,13 +214,13 @@ async fn what_is_wrong_with_a_job_is_told_where_it_is_filled_in_and_nothing_is_l
     let (site, _) = at_noon().await;
     let token = site.token().await;
     for (fields, says) in [
-        ("kind=a&args=%7B", "not JSON"),
+        ("kind=a&args=%7B", "not valid JSON"),
         ("kind=&args=1", "kind"),
-        ("kind=a&args=1&due=tomorrow", "is no time"),
-        ("kind=a&args=1&priority=high", "is no whole number"),
+        ("kind=a&args=1&due=tomorrow", "is not a time"),
+        ("kind=a&args=1&priority=high", "is not a whole number"),
         ("kind=a&args=1&priority=900", "priority"),
         ("kind=a&args=1&queue=a%20b", "queue"),
-        ("kind=a&args=%5B%22(hidden)%22%5D", "Write anew"),
+        ("kind=a&args=%5B%22(hidden)%22%5D", "Replace it"),
     ] {
         let answer = site.act("/ui/new-job", "", &format!("token={token}&id=&{fields}&tags=kept")).await;
         assert!(answer.starts_with("HTTP/1.1 422"), "{fields}: {answer}");
@@ -232,7 +232,7 @@ async fn what_is_wrong_with_a_job_is_told_where_it_is_filled_in_and_nothing_is_l
     }
     let berlin = "cookie: tenure_zone=Europe/Berlin\r\n";
     let gap = format!("token={token}&id=&kind=a&args=1&due=2027-03-28T02%3A30");
-    assert!(site.act("/ui/new-job", berlin, &gap).await.contains("do not show"));
+    assert!(site.act("/ui/new-job", berlin, &gap).await.contains("does not exist in"));
     assert!(site.act("/ui/new-job", "", "token=guessed&id=&kind=a").await.starts_with("HTTP/1.1 403"));
     assert!(site.get("/v1/jobs").await.contains("\"items\":[]"));
 }
@@ -251,7 +251,7 @@ async fn what_is_hidden_is_revealed_once_to_whoever_may_and_that_is_written_down
     assert!(page.contains("(hidden)") && page.contains("Reveal") && !page.contains("sesame"), "{page}");
     // What is hidden is not carried over into another job without a word.
     let like = site.ask(&format!("GET /ui/new-job?like={made}"), &boss, "").await;
-    assert!(like.contains("Write it anew") && !like.contains("sesame"), "{like}");
+    assert!(like.contains("Replace them") && !like.contains("sesame"), "{like}");
     let reveal = format!("/ui/jobs/{made}/reveal");
     assert!(site.act(&reveal, &boss, "token=guessed").await.starts_with("HTTP/1.1 403"));
     let shown = site.act(&reveal, &boss, &format!("token={token}")).await;

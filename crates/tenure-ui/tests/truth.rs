@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod site;
+use crate::site;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ async fn what_fires_next_and_who_holds_what_is_found_among_many() {
     site.ask("POST /v1/leases/zz-held/acquire", JSON, r#"{"owner":"the holder","ttl_seconds":600}"#).await;
     let page = site.get("/ui/").await;
     assert!(page.contains("/ui/schedules/zz-soon"), "{page}");
-    assert!(page.contains("/ui/leases/zz-held") && !page.contains("Nobody holds a lease"), "{page}");
+    assert!(page.contains("/ui/leases/zz-held") && !page.contains("No leases are held"), "{page}");
     let first = site.get("/v1/schedules?order=next&limit=1").await;
     assert!(first.contains("zz-soon") && !first.contains("a-000"), "{first}");
     let held = site.get("/v1/leases?held=true").await;
@@ -165,14 +165,14 @@ async fn a_busy_server_gives_up_a_search_that_no_index_helps_and_says_how_far_it
     fill(&site, 22_000).await;
     busy.is_so_busy(150);
     let none = site.get("/ui/jobs?q=args.n:3").await;
-    assert!(none.contains("None among the 10,000 jobs looked at, back to "), "{none}");
-    assert!(!none.contains("No job is like that"), "{none}");
+    assert!(none.contains("No match among the 10,000 jobs searched, back to "), "{none}");
+    assert!(!none.contains("No matching jobs"), "{none}");
     let further = none.split_once("rel=\"next\" href=\"").unwrap().1.split_once('"').unwrap().0;
     let none = site.get(&further.replace("&amp;", "&")).await;
-    assert!(none.contains("None among the 10,000 jobs looked at, back to "), "{none}");
+    assert!(none.contains("No match among the 10,000 jobs searched, back to "), "{none}");
     busy.is_so_busy(0);
     let found = site.get("/ui/jobs?q=args.n:3").await;
-    assert!(found.contains("data-key=") && !found.contains("jobs looked at"), "{found}");
+    assert!(found.contains("data-key=") && !found.contains("jobs searched"), "{found}");
 }
 
 #[tokio::test]
@@ -185,12 +185,12 @@ async fn a_list_without_a_search_says_nothing_of_searches_and_stays_live() {
     let some = of_queues(&guarded, "mail-*").await;
     let page = guarded.ask("GET /ui/jobs", &some, "").await;
     assert!(page.contains("data-key=") && page.contains("Older jobs →"), "{page}");
-    assert!(page.contains("id=\"list\" data-hold data-live") && !page.contains("looked at"), "{page}");
+    assert!(page.contains("id=\"list\" data-hold data-live") && !page.contains("jobs searched"), "{page}");
     let none = of_queues(&guarded, "post-*").await;
     busy.is_so_busy(150);
     let page = guarded.ask("GET /ui/jobs", &none, "").await;
     assert!(
-        page.contains("None among the 10,000 jobs looked at") && !page.contains("No index helps"),
+        page.contains("No match among the 10,000 jobs searched") && !page.contains("No index supports"),
         "{page}"
     );
 }
@@ -203,7 +203,7 @@ async fn what_was_told_to_be_so_many_or_more_is_done_however_busy_the_server_was
     busy.is_so_busy(100);
     let search = "created%3A%3E-1h";
     let shown = site.get(&format!("/ui/bulk/new?q={search}")).await;
-    assert!(shown.contains("1,000 or more jobs are meant"), "{shown}");
+    assert!(shown.contains("1,000 or more jobs match"), "{shown}");
     assert!(shown.contains("name=\"cut\" value=\"true\""), "{shown}");
     busy.is_so_busy(0);
     let fields = format!("token={}&q={search}&ids=&action=cancel&matched=1000&cut=true", site.token().await);
@@ -230,13 +230,13 @@ async fn a_search_that_no_index_helps_looks_further_and_says_how_far() {
     let site = Busy::default().site().await;
     fill(&site, 12_000).await;
     let found = site.get("/ui/jobs?q=args.n:3").await;
-    assert!(found.contains("data-key=") && !found.contains("No job is like that"), "{found}");
+    assert!(found.contains("data-key=") && !found.contains("No matching jobs"), "{found}");
     let none = site.get("/ui/jobs?q=args.n:99999").await;
-    assert!(none.contains("No job is like that"), "{none}");
+    assert!(none.contains("No matching jobs"), "{none}");
     // Some of the latest ten thousand are, and whether others are is not known.
     let partly = site.get("/ui/jobs?q=args.n:11999").await;
-    assert!(partly.contains("These among the 10,000 jobs looked at, back to "), "{partly}");
-    assert!(partly.contains("Look further →"), "{partly}");
+    assert!(partly.contains("Matches among the 10,000 jobs searched, back to "), "{partly}");
+    assert!(partly.contains("Search further →"), "{partly}");
     assert!(
         !partly.contains("id=\"list\" data-hold data-live"),
         "what costs much is not asked for again: {partly}"
@@ -249,8 +249,8 @@ async fn what_could_not_be_read_is_not_told_to_be_empty() {
     let site = Site::open(guarded()).await;
     let cookie = of_one_queue(&site).await;
     let page = site.ask("GET /ui/", &cookie, "").await;
-    assert!(page.starts_with("HTTP/1.1 200") && page.contains("This part could not be read: "), "{page}");
-    assert!(!page.contains("Nobody holds a lease") && !page.contains("Nothing is going to fire"), "{page}");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("Could not load this part: "), "{page}");
+    assert!(!page.contains("No leases are held") && !page.contains("No upcoming runs"), "{page}");
 }
 
 #[tokio::test]
@@ -263,8 +263,8 @@ async fn nothing_is_done_with_many_more_jobs_than_were_shown() {
     enqueue(&site, later(100)).await;
     let answer = site.act("/ui/bulk/new", "", &fields).await;
     assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
-    assert!(answer.contains("150 jobs were meant when it was shown, and 250 are by now"), "{answer}");
-    assert!(site.get("/ui/bulk").await.contains("Nothing was done with many jobs"));
+    assert!(answer.contains("150 jobs matched when the page was shown, and 250 match now"), "{answer}");
+    assert!(site.get("/ui/bulk").await.contains("No bulk operations yet"));
 }
 
 #[tokio::test]
@@ -285,8 +285,9 @@ async fn to_look_at_what_would_be_done_is_not_written_down_as_done() {
 #[tokio::test]
 async fn the_overview_says_what_is_not_well_and_counts_those_who_run_jobs_of_others() {
     let site = Site::open(Options::default()).await;
-    assert!(site.get("/ui/").await.contains("All is well"));
-    assert!(site.get("/ui/").await.contains("at most 0 in a minute"));
+    let page = site.get("/ui/").await;
+    assert!(page.contains("No jobs yet.") && page.contains("tenure submit hello"), "{page}");
+    assert!(!page.contains("No problems") && page.contains("Peak: 0 finished in a minute"), "{page}");
     enqueue(&site, vec![json!({"kind": "echo", "queue": "mail"})]).await;
     let claim = async |kind: &str, id: &str| {
         let body =
@@ -297,11 +298,14 @@ async fn the_overview_says_what_is_not_well_and_counts_those_who_run_jobs_of_oth
     };
     claim("tenure.bulk", "01a20712-29aa-76d9-85bf-1bfa769b4511").await;
     let page = site.get("/ui/").await;
-    assert!(page.contains("0: nobody runs jobs") && page.contains("Nobody runs jobs, and 1 wait"), "{page}");
+    assert!(
+        page.contains("value failed\">none<") && page.contains("No workers online, 1 job queued"),
+        "{page}"
+    );
     site.tenure.queues().pause("mail").await.unwrap();
-    assert!(site.get("/ui/").await.contains("queue mail is paused, 1 wait"));
+    assert!(site.get("/ui/").await.contains("queue mail is paused, 1 job waiting"));
     claim("another", "01a20712-29aa-76d9-85bf-1bfa769b4512").await;
-    assert!(!site.get("/ui/").await.contains("obody runs jobs"));
+    assert!(!site.get("/ui/").await.contains("No workers online"));
 }
 
 #[tokio::test]
@@ -319,11 +323,11 @@ async fn no_door_is_shown_that_leads_to_a_refusal() {
     let site = Site::open(guarded()).await;
     let viewer = site.signed_in(&[Scope::Read]).await;
     let page = site.ask("GET /ui/new-schedule?rule=daily%2002:30", &viewer, "").await;
-    assert!(page.contains("When it would fire next") && !page.contains("Set this schedule"), "{page}");
+    assert!(page.contains("Next runs") && !page.contains("Create schedule"), "{page}");
     assert!(!page.contains("\"/ui/webhooks\"") && !page.contains("\"/ui/audit\""), "{page}");
     let manager = site.signed_in(&[Scope::Manage]).await;
     let page = site.ask("GET /ui/new-schedule", &manager, "").await;
-    assert!(page.contains("Set this schedule"), "{page}");
+    assert!(page.contains("Create schedule"), "{page}");
     assert!(page.contains("\"/ui/webhooks\"") && !page.contains("\"/ui/audit\""), "{page}");
     let admin = site.signed_in(&[Scope::Admin]).await;
     assert!(site.ask("GET /ui/", &admin, "").await.contains("\"/ui/audit\""));
@@ -337,7 +341,10 @@ async fn no_door_is_shown_that_leads_to_a_refusal() {
         let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
         let form = token(&site.get("/ui/sign-in").await);
         let answer = site.act("/ui/sign-in", "", &format!("token={form}&access_token={text}")).await;
-        assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("cannot look"), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 403") && answer.contains("cannot open the dashboard"),
+            "{answer}"
+        );
         assert!(!answer.contains("set-cookie"), "{answer}");
     }
 }
@@ -377,16 +384,19 @@ async fn a_month_says_what_is_not_counted_and_where_it_stopped() {
     timers.set(raw("a-few", every(1).times(1_000_000_000))).await.unwrap();
     timers.set(raw("b-daily", every(DAY))).await.unwrap();
     let page = site.get("/ui/calendar?month=2035-03").await;
-    assert!(page.contains("no such hour is taken as free: a-few."), "{page}");
-    assert!(page.contains("not counted</td>") && !page.contains("more than once in a minute"), "{page}");
+    assert!(page.contains("never shown as free: a-few."), "{page}");
+    assert!(page.contains("not counted</td>") && !page.contains("more than once a minute"), "{page}");
     // What is behind it is counted as if it were alone, and it leaves no hour that is known to be free.
-    assert!(page.contains("<td class=\"number\">35</td>") && !page.contains("Freest"), "{page}");
+    assert!(
+        page.contains("<td class=\"number\">35</td>") && !page.contains("Longest free period: "),
+        "{page}"
+    );
     timers.remove("a-few").await.unwrap();
     let page = site.get("/ui/calendar?month=2035-03").await;
-    assert!(page.contains("Freest") && !page.contains("not counted"), "{page}");
+    assert!(page.contains("Longest free period: ") && !page.contains("not counted"), "{page}");
     for number in 0..2_000 {
         timers.set(raw(&format!("c-{number:04}"), every(DAY))).await.unwrap();
     }
     let page = site.get("/ui/calendar?month=2035-03").await;
-    assert!(page.contains("by their names, up to c-1998.") && !page.contains("Freest"), "{page}");
+    assert!(page.contains("up to c-1998, by name") && !page.contains("Longest free period: "), "{page}");
 }

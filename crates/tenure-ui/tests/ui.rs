@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod site;
+use crate::site;
 
 use std::net::SocketAddr;
 
@@ -187,7 +187,7 @@ async fn a_lease_is_broken_only_by_whoever_writes_its_name() {
     let answer =
         site.act("/ui/leases/reports/break", "", &format!("token={token}&typed=reports&reason=gone")).await;
     assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
-    assert!(site.get("/ui/leases/reports").await.contains("nobody"));
+    assert!(site.get("/ui/leases/reports").await.contains("<dt>Holder</dt><dd>none</dd>"));
 }
 
 #[tokio::test]
@@ -196,7 +196,10 @@ async fn what_is_not_there_is_said_on_a_page_and_a_wrong_search_where_it_is_writ
     // An id of a time to come: of a job that was and is kept no more it would be said that it is gone.
     for path in ["/ui/nowhere", "/ui/jobs/03a20712-29aa-76d9-85bf-1bfa769b451b", "/ui/leases/none"] {
         let answer = site.get(path).await;
-        assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("To the overview"), "{path}: {answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 404") && answer.contains("Go to the overview"),
+            "{path}: {answer}"
+        );
     }
     let answer = site.get("/ui/jobs?q=stat:1").await;
     assert!(answer.contains("unknown field") && answer.contains("value=\"stat:1\""), "{answer}");
@@ -245,6 +248,10 @@ async fn an_id_is_found_as_it_is_shown_and_copied_as_a_whole() {
         ("id:01a20712-29aa...451a", true),
         ("id:01a20712-29aa%E2%80%A6451b", false),
         ("id:01a20712-29ab%E2%80%A6451a", false),
+        ("1bfa769b451a", true),
+        ("id:769B451a", true),
+        ("01a20712", true),
+        ("769b451b", false),
     ] {
         let found = site.get(&format!("/ui/jobs?q={said}")).await;
         assert_eq!(found.contains(&row), is_there, "{said}: {found}");
@@ -254,6 +261,27 @@ async fn an_id_is_found_as_it_is_shown_and_copied_as_a_whole() {
         page.contains(&format!("id=\"job-id\">{ID}</span>")) && page.contains("data-copy=\"job-id\""),
         "{page}"
     );
+}
+
+#[tokio::test]
+async fn a_job_is_shown_at_the_address_of_a_shortened_id() {
+    let site = Site::open(Options::default()).await;
+    site.enqueue("echo").await;
+    for short in ["769b451a", "01a20712", "01A20712"] {
+        let answer = site.get(&format!("/ui/jobs/{short}")).await;
+        assert!(answer.contains(&format!("location: /ui/jobs/{ID}\r\n")), "{short}: {answer}");
+        let like = site.get(&format!("/ui/new-job?like={short}")).await;
+        assert!(like.contains("name=\"kind\" value=\"echo\""), "{short}: {like}");
+    }
+    let other = ID.replace("451a", "451b");
+    let body = r#"{"kind":"echo","delay_seconds":3600}"#;
+    let json = "content-type: application/json\r\nprefer: respond-async\r\n";
+    site.ask(&format!("PUT /v1/jobs/{other}"), json, body).await;
+    // Of two jobs the list is shown.
+    assert!(site.get("/ui/jobs/01a20712").await.contains("location: /ui/jobs?q=01a20712\r\n"));
+    assert!(site.get("/ui/jobs/769b451b").await.contains(&format!("location: /ui/jobs/{other}\r\n")));
+    let unknown = site.get("/ui/jobs/769b451c").await;
+    assert!(unknown.starts_with("HTTP/1.1 4"), "{unknown}");
 }
 
 #[tokio::test]
@@ -315,7 +343,7 @@ async fn what_was_done_is_told_to_nobody_who_was_led_there_from_elsewhere() {
         (led("none"), false),
     ] {
         let page = site.ask("GET /ui/leases?did=break", &headers, "").await;
-        assert_eq!(page.contains("was taken from its holder"), is_told, "{headers}");
+        assert_eq!(page.contains("Lease broken"), is_told, "{headers}");
     }
 }
 
@@ -335,17 +363,17 @@ async fn a_worker_is_told_to_take_no_more_and_to_end() {
     let mut page = site.get(&at).await;
     // Who works is written down a moment after he has asked.
     for _ in 0..2_000 {
-        if page.contains("Take no more jobs") {
+        if page.contains("Take no new jobs") {
             break;
         }
         tokio::task::yield_now().await;
         page = site.get(&at).await;
     }
-    assert!(page.contains("Take no more jobs") && page.contains("Stop this worker"), "{page}");
+    assert!(page.contains("Take no new jobs") && page.contains("Stop worker"), "{page}");
     for (act, did, says, button) in [
-        ("quiet", "quiet", "to take no more jobs", "Take jobs again"),
-        ("resume", "unquiet", "", "Take no more jobs"),
-        ("terminate", "terminate", "to end", "Take jobs again"),
+        ("quiet", "quiet", "take no new jobs", "Take jobs again"),
+        ("resume", "unquiet", "", "Take no new jobs"),
+        ("terminate", "terminate", "finish running jobs and exit", "Take jobs again"),
     ] {
         let told = site.act(&format!("{at}/{act}"), "", &format!("token={token}")).await;
         assert!(told.contains(&format!("location: {at}?did={did}")), "{told}");
@@ -353,9 +381,9 @@ async fn a_worker_is_told_to_take_no_more_and_to_end() {
         assert!(audit.contains(&format!("/v1/workers/{id}/{act}")), "{audit}");
         let (page, list) = (site.get(&at).await, site.get("/ui/workers").await);
         assert!(page.contains(button), "{page}");
-        assert_eq!(page.contains("<dt>Told</dt>"), !says.is_empty(), "{page}");
+        assert_eq!(page.contains("<dt>Command</dt>"), !says.is_empty(), "{page}");
         assert!(page.contains(says) && list.contains(says), "{list}");
-        assert_eq!(list.contains("Told "), !says.is_empty(), "{list}");
+        assert_eq!(list.contains("Command: "), !says.is_empty(), "{list}");
     }
     assert!(
         site.act(&format!("{at}/whatever"), "", &format!("token={token}")).await.starts_with("HTTP/1.1 404")
@@ -369,8 +397,8 @@ async fn what_belongs_to_a_server_has_no_buttons_that_would_do_nothing() {
     let minute = std::time::Duration::from_secs(60);
     site.tenure.store().announce(id, "tenure serve", 0, &[], minute).await.unwrap();
     let page = site.get(&format!("/ui/workers/{id}")).await;
-    assert!(page.contains("with the server that it is a part of"), "{page}");
-    assert!(!page.contains("Take no more jobs") && !page.contains("Stop this worker"), "{page}");
+    assert!(page.contains("with its server"), "{page}");
+    assert!(!page.contains("Take no new jobs") && !page.contains("Stop worker"), "{page}");
 }
 
 #[tokio::test]
@@ -410,20 +438,20 @@ async fn many_jobs_are_done_with_only_by_whoever_writes_how_many() {
     let body = serde_json::json!({ "jobs": jobs }).to_string();
     site.ask("POST /v1/jobs/batch", "content-type: application/json\r\n", &body).await;
     let preview = site.get("/ui/bulk/new?q=kind%3Aecho").await;
-    assert!(preview.contains("150 jobs are meant") && preview.contains("name=\"typed\""), "{preview}");
+    assert!(preview.contains("150 jobs match") && preview.contains("name=\"typed\""), "{preview}");
     let token = site.token().await;
     let fields = format!("token={token}&q=kind%3Aecho&ids=&action=cancel&matched=150");
     for typed in ["", "&typed=", "&typed=15", "&typed=all"] {
         let answer = site.act("/ui/bulk/new", "", &format!("{fields}{typed}")).await;
         assert!(answer.starts_with("HTTP/1.1 422"), "{typed}: {answer}");
     }
-    assert!(site.get("/ui/bulk").await.contains("Nothing was done with many jobs"));
+    assert!(site.get("/ui/bulk").await.contains("No bulk operations yet"));
     let answer = site.act("/ui/bulk/new", "", &format!("{fields}&typed=150")).await;
     assert!(answer.starts_with("HTTP/1.1 303") && answer.contains("location: /ui/bulk/"), "{answer}");
     let list = site.get("/ui/bulk").await;
     assert!(list.contains("Cancel") && list.contains("150"), "{list}");
     let nobody = site.get("/ui/bulk/new").await;
-    assert!(nobody.contains("No job is meant"), "{nobody}");
+    assert!(nobody.contains("No jobs selected"), "{nobody}");
 }
 
 #[tokio::test]
@@ -535,21 +563,21 @@ async fn the_calendar_shows_what_fires_in_a_week_and_marks_where_clocks_change()
     let page = site.get("/ui/calendar?week=2035-03-20").await;
     assert!(page.contains("2035-03-19 to 2035-03-25"), "{page}");
     assert!(page.contains("/ui/schedules/nightly") && page.contains("30 2 * * *"), "{page}");
-    assert!(page.contains("The clocks of Europe/Berlin change at 2035-03-25 01:00:00 UTC"), "{page}");
+    assert!(page.contains("Clocks in Europe/Berlin change at 2035-03-25 01:00:00 UTC"), "{page}");
     assert!(page.contains("calendar?week=2035-03-12") && page.contains("calendar?week=2035-03-26"), "{page}");
     // An hour leads to its minutes, and says who fires in them and which are free.
     assert!(
-        page.contains("calendar?hour=2035-03-20T01#hour") && page.contains("Tue 20 Mar, 01:00, 1"),
+        page.contains("calendar?hour=2035-03-20T01#hour") && page.contains("Tue 20 Mar, 01:00, 1 run"),
         "{page}"
     );
-    assert!(page.contains("Freest: ") && page.contains("Tue 20 Mar, 02:00, free"), "{page}");
+    assert!(page.contains("Longest free period: ") && page.contains("Tue 20 Mar, 02:00, free"), "{page}");
     let hour = site.get("/ui/calendar?hour=2035-03-20T01").await;
     assert!(hour.contains("2035-03-19 to 2035-03-25"), "{hour}");
     assert!(hour.contains("<td class=\"slot\">01:30</td><td><a href=\"/ui/schedules/nightly\">"), "{hour}");
     assert!(hour.contains("Free: 01:00 to 01:30, 01:31 to 02:00."), "{hour}");
     // What is over is not free.
     let past = site.get("/ui/calendar?week=2020-03-16").await;
-    assert!(!past.contains(", free") && !past.contains("Freest"), "{past}");
+    assert!(!past.contains(", free") && !past.contains("Longest free period"), "{past}");
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ impl<'a> Enqueue<'a> {
     /// # async fn example(tenure: Tenure, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut tx = client.transaction().await?;
     /// let user: i64 = tx.query_one("INSERT INTO account DEFAULT VALUES RETURNING id", &[]).await?.get(0);
-    /// tenure.enqueue(Welcome { user }).unique("welcome").within(&mut tx).await?;
+    /// tenure.enqueue(Welcome { user }).within(&mut tx).await?;
     /// tx.commit().await?;
     /// # Ok(()) }
     /// ```

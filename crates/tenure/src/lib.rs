@@ -39,6 +39,8 @@
 //! | apply messages in order, one writer at a time | [`Worker::writer`], [`Tenure::writer`] |
 //! | test without waiting | [`testing::Lab`] |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod app;
 pub mod apps;
 mod bulk;

@@ -88,7 +88,7 @@ struct Other {
 impl Other {
     fn start(folder: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_process_that_is_disturbed", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "stopped::the_process_that_is_disturbed", "--nocapture", "--test-threads=1"])
             .env(FOLDER, folder)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -15,14 +15,14 @@ impl Job for Step {
     type Output = ();
 }
 
-/// What was done, in order.
+/// The steps that were done, in order.
 type Diary = Arc<Mutex<Vec<String>>>;
 
 async fn step(run: Run<Diary>, job: Step) -> Result<(), Failed> {
     if job.name == "translate" {
-        return Err(Failed::for_good("nobody speaks it"));
+        return Err(Failed::for_good("no translator speaks it"));
     }
-    run.app().lock().expect("nobody panics while writing").push(job.name);
+    run.app().lock().expect("no handler panics while it holds the lock").push(job.name);
     Ok(())
 }
 
@@ -33,7 +33,7 @@ fn draft(name: &str) -> Draft {
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let tenure = Tenure::open("memory:").await?;
-    // Jobs of one batch name each other by ids that are drawn before.
+    // Jobs of one batch refer to each other by IDs that are generated first.
     let (text, pictures, pages) = (tenure.new_id(), tenure.new_id(), tenure.new_id());
     let batch = [
         draft("fetch text").id(text),
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Error> {
     tenure.enqueue_all(batch).await?;
     println!("lay out: {}", tenure.explain(pages).await?);
 
-    // One that fails takes along those that wait for it, unless they say otherwise.
+    // If a job fails, those that wait for it are cancelled, unless they opt out.
     let translated = tenure.enqueue_draft(draft("translate").after_jobs([pages])).await?.id();
     let printed = tenure.enqueue_draft(draft("print").after_jobs([translated])).await?.id();
     let tidied = tenure.enqueue_draft(draft("tidy up").after_jobs([printed]).even_if_failed()).await?.id();
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Error> {
     let printed = tenure.jobs().get(printed).await?;
     let why = printed.failure.map(|failure| failure.to_string()).unwrap_or_default();
     println!("print: {}", why.replace(&translated.to_string(), "translate"));
-    let diary = diary.lock().expect("nobody panics while writing").clone();
+    let diary = diary.lock().expect("no handler panics while it holds the lock").clone();
     println!("then: {}", diary[2..].join(", "));
     Ok(())
 }

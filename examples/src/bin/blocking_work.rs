@@ -28,7 +28,7 @@ impl Job for Ping {
     type Output = ();
 }
 
-/// A plain function. It gets a thread of its own, and looks now and then whether it shall stop.
+/// A plain function. It gets its own thread and checks regularly whether it should stop.
 fn crunch(run: Run<App>, _job: Crunch) -> Result<u64, Failed> {
     let mut sum = 0_u64;
     while run.app().pings.load(Ordering::Relaxed) < PINGS {
@@ -46,7 +46,7 @@ async fn ping(run: Run<App>, _job: Ping) -> Result<(), Failed> {
     Ok(())
 }
 
-// One thread for everything async: a handler that blocked it would let nothing else run.
+// One thread for all async work: a handler that blocked it would stop everything else.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), tenure::Error> {
     let tenure = Tenure::open("memory:").await?;

@@ -1,4 +1,4 @@
-//! How do I enqueue many jobs, all or none?
+//! How do I enqueue many jobs, all or nothing?
 
 use serde::{Deserialize, Serialize};
 use tenure::{Draft, Error, Job, Tenure};
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Error> {
     let accepted = tenure.enqueue_all(drafts).await?;
     println!("{} jobs in one transaction", accepted.len());
 
-    // One bad job refuses them all, and the message names it, what was found and what is allowed.
+    // One invalid job rejects the whole batch. The message names the job, the value and what is allowed.
     let drafts = (0..10_000).map(|customer| {
         let priority = if customer == 4711 { 1_000 } else { 0 };
         Draft::of(&Invoice { customer }).priority(priority)

@@ -45,7 +45,7 @@ async fn main() -> Result<(), tenure::Error> {
             let _ = tenure.wait(id).await;
         }
     };
-    // One slot in the queue: its jobs run one after the other, so that their order can be seen.
+    // One slot per queue: its jobs run one after the other, so the order is visible.
     Worker::new(&tenure, ()).queue("post", 1).queue("courier", 1).job(letter).run(all_done).await?;
     Ok(())
 }

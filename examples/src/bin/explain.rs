@@ -39,7 +39,7 @@ async fn main() -> Result<(), Error> {
 
 async fn explain(tenure: &Tenure, failing: JobId) -> Result<(), Error> {
     until_it_has_failed(tenure, failing).await;
-    // A host makes itself known while its first jobs already run.
+    // A worker registers while its first jobs already run.
     while tenure.hosts().await?.is_empty() {
         tokio::task::yield_now().await;
     }

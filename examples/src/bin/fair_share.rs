@@ -16,11 +16,11 @@ impl Job for Thumbnail {
     type Output = ();
 }
 
-/// For whom a picture was made, in order.
+/// The customers whose pictures were made, in order.
 type Diary = Arc<Mutex<Vec<String>>>;
 
 async fn thumbnail(run: Run<Diary>, job: Thumbnail) -> Result<(), Failed> {
-    run.app().lock().expect("nobody panics while writing").push(job.customer);
+    run.app().lock().expect("no handler panics while it holds the lock").push(job.customer);
     Ok(())
 }
 
@@ -35,12 +35,12 @@ async fn main() -> Result<(), Error> {
     let ended = async { drop(tenure.wait(last).await) };
     let diary = Diary::default();
     Worker::new(&tenure, Arc::clone(&diary)).queue("default", 1).job(thumbnail).run(ended).await?;
-    let diary = diary.lock().expect("nobody panics while writing").clone();
+    let diary = diary.lock().expect("no handler panics while it holds the lock").clone();
     println!("in this order: {}", diary[..6].join(", "));
     Ok(())
 }
 
-/// Each customer is one share key. In each round every key has one job, however many wait behind it.
+/// Each customer is one share key. In each round every key has one job, however long its backlog is.
 fn pictures(customer: &str, count: u32) -> Vec<Draft> {
     let of = |picture| Draft::of(&Thumbnail { customer: customer.to_owned(), picture });
     (0..count).map(|picture| of(picture).share(customer)).collect()

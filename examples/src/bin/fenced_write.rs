@@ -1,8 +1,7 @@
-//! How do I keep a holder that comes too late from writing into my own tables?
+//! How do I reject a late write of a former lease holder in my own tables?
 //!
-//! A host is suspended while it holds a lease, for longer than the lease lasts. Another host takes the lease and
-//! does the work. Then the first one wakes up in the line of code where it was. What it writes in a transaction
-//! that checks in is refused, whatever its clock says.
+//! A host is suspended longer than its lease lasts. Another host takes the lease and does the work. Then the first
+//! one wakes up and continues. Its transaction checks in and is rejected, whatever its clock says.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +15,7 @@ const FILE: &str = "jobs.db";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Writes an entry, if the lease is held where that commits.
+/// Writes an entry if the lease is still held at the commit.
 fn put(file: &Path, held: &Held, entry: &str) -> Result<(), Failure> {
     let mut conn = Connection::open(file)?;
     conn.busy_timeout(Duration::from_secs(5))?;
@@ -52,8 +51,8 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A host with one thread for everything, so that it can be suspended as a whole. A real one renews on a
-/// thread apart and does not need `leases_on_runtime`.
+/// A host with a single thread, so that it can be suspended as a whole. A real one renews leases on a separate
+/// thread and does not need `leases_on_runtime`.
 fn suspended(begun: &Sender<()>, over: &Receiver<()>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -64,10 +63,10 @@ fn suspended(begun: &Sender<()>, over: &Receiver<()>) -> Result<(), Failure> {
         over.recv()?;
         match put(Path::new(FILE), &held, "by host A") {
             Ok(()) => println!("host A writes with fence {}", held.fence()),
-            Err(refused) => println!("host A with fence {} is refused: {refused}", held.fence()),
+            Err(refused) => println!("host A with fence {} is rejected: {refused}", held.fence()),
         }
         match held.release().await {
-            Err(Error::LeaseLost(lost)) => println!("host A was told: {}", lost.loss),
+            Err(Error::LeaseLost(lost)) => println!("host A learns: {}", lost.loss),
             other => other?,
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What becomes of running jobs when my program stops?
+//! What happens to running jobs when my program stops?
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Job for Bake {
 
 async fn bake(run: Run<App>, job: Bake) -> Result<(), Failed> {
     run.app().started.add_permits(1);
-    // An error that comes of being told to stop gives the job back. It is no failure.
+    // An error that is caused by the stop gives the job back. It is not a failure.
     run.sleep(Duration::from_secs(job.seconds)).await?;
     Ok(())
 }
@@ -37,8 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cake = tenure.enqueue(Bake { seconds: 3600 }).await?.id();
     let bread = tenure.enqueue(Bake { seconds: 3600 }).await?.id();
 
-    // Any future can say when to stop. This one: once the third job has a slot, because the
-    // first one is done.
+    // Any future can end the worker. This one resolves when the third job has started.
     let started = Arc::new(Semaphore::new(0));
     let seen = Arc::clone(&started);
     let shutdown = async move { drop(seen.acquire_many(3).await) };
@@ -52,16 +51,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
     println!("settled {}, left unsettled {}", stopped.settled, stopped.unsettled);
 
-    // Another host, or this one after its restart, finds the rest in the file.
+    // Another process, or this one after a restart, finds the rest in the file.
     tenure.close().await?;
     let tenure = Tenure::open(&url).await?;
     for (name, id) in [("rolls", rolls), ("cake", cake), ("bread", bread)] {
-        println!("{name}: {}", standing(&tenure, id).await?);
+        println!("{name}: {}", status(&tenure, id).await?);
     }
     Ok(())
 }
 
-async fn standing(tenure: &Tenure, id: JobId) -> Result<String, Error> {
+async fn status(tenure: &Tenure, id: JobId) -> Result<String, Error> {
     let job = tenure.jobs().get(id).await?;
     let state = job.state.name(tenure.store().clock().now());
     Ok(format!("{state}, attempts spent {}", job.attempt))

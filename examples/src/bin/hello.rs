@@ -1,4 +1,4 @@
-//! What is the least that runs a job?
+//! What is the smallest program that runs a job?
 
 use serde::{Deserialize, Serialize};
 use tenure::{Failed, Job, Run, Tenure, Worker};

@@ -1,7 +1,7 @@
 //! How do I make sure that only one instance of a program does something?
 //!
-//! Whoever takes the lease has it until it gives it back, or dies and the lease lapses. Everybody can see who
-//! has it, and who had it.
+//! An instance holds the lease until it releases it, or dies and the lease lapses. Everyone can see the current
+//! holder and the earlier ones.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn one_at_a_time(tenure: &Tenure) -> Result<(), Error> {
     held.release().await
 }
 
-/// Whoever awaits the lease has a place in line, and gives it up by dropping the wait.
+/// Awaiting the lease takes a place in line. Dropping the future gives it up.
 async fn waiting(tenure: &Tenure) -> Result<(), Error> {
     let first = tenure.leases().hold("month-end").who("web-3").await?;
     let patience = Duration::from_millis(300);
@@ -44,7 +44,7 @@ async fn waiting(tenure: &Tenure) -> Result<(), Error> {
     Ok(())
 }
 
-/// What runs under a lease is told when the lease is lost, and has a grace to come to an end.
+/// Work under a lease is notified when the lease is lost, and has a grace period to end.
 async fn losing(tenure: &Tenure) -> Result<(), Error> {
     let held = tenure.leases().hold("compaction").ttl(Duration::from_secs(1)).await?;
     let (ended, _) = tokio::join!(held.run(compact), async {
@@ -69,7 +69,7 @@ async fn compact(pass: Pass) {
     println!("compacted until told: {}", segments > 0);
 }
 
-/// Who held it, when, and how that ended.
+/// Lists the holders of a lease and how each holding ended.
 async fn looking_back(tenure: &Tenure) -> Result<(), Error> {
     for holding in tenure.leases().last("compaction", 10).await? {
         println!(

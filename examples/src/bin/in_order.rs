@@ -1,4 +1,4 @@
-//! How do I do what belongs together in its order, one job at a time?
+//! How do I run related jobs in order, one at a time?
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,13 +17,13 @@ impl Job for Edit {
     type Output = ();
 }
 
-/// What was done, in the order in which it was.
+/// The edits that were done, in order.
 type Diary = Arc<Mutex<Vec<(u32, String)>>>;
 
 async fn edit(run: Run<Diary>, job: Edit) -> Result<(), Failed> {
     let fails = job.what == "charge" && run.attempt() == 1;
     let line = if fails { format!("{} failed", job.what) } else { job.what };
-    run.app().lock().expect("nobody panics while writing").push((job.cart, line));
+    run.app().lock().expect("no handler panics while it holds the lock").push((job.cart, line));
     if fails {
         Err(Failed::retry_after("no answer from the bank", Duration::from_millis(50)))
     } else {
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Error> {
     };
     let diary = Diary::default();
     Worker::new(&tenure, Arc::clone(&diary)).queue("default", 8).job(edit).run(ended).await?;
-    let diary = diary.lock().expect("nobody panics while writing").clone();
+    let diary = diary.lock().expect("no handler panics while it holds the lock").clone();
     for cart in 7..=10 {
         let lines: Vec<&str> =
             diary.iter().filter(|(of, _)| *of == cart).map(|(_, what)| what.as_str()).collect();
@@ -58,7 +58,7 @@ async fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// The jobs of one cart go one after the other; those of another cart go beside them.
+/// The jobs of one cart run one after the other. Those of another cart run in parallel.
 async fn carts(tenure: &Tenure) -> Result<Vec<JobId>, Error> {
     let mut last = Vec::new();
     for cart in [7, 8] {
@@ -71,13 +71,13 @@ async fn carts(tenure: &Tenure) -> Result<Vec<JobId>, Error> {
     Ok(last)
 }
 
-/// A head that fails and is tried again keeps the others waiting: nothing is delivered before it is paid.
+/// A job that is retried keeps the others waiting: nothing is delivered before the charge has ended.
 async fn blocking(tenure: &Tenure) -> Result<JobId, Error> {
     tenure.enqueue_draft(draft(9, "charge").ordered("cart-9")).await?;
     Ok(tenure.enqueue_draft(draft(9, "deliver").ordered("cart-9")).await?.id())
 }
 
-/// A head that steps aside lets the others go on while it waits, still one at a time.
+/// A job that steps aside lets the others pass while it waits, still one at a time.
 async fn stepping_aside(tenure: &Tenure) -> Result<JobId, Error> {
     let charge = tenure.enqueue_draft(draft(10, "charge").ordered_stepping_aside("cart-10")).await?;
     tenure.enqueue_draft(draft(10, "deliver").ordered_stepping_aside("cart-10")).await?;

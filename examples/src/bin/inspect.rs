@@ -1,4 +1,4 @@
-//! What is in my store, what ran, and how did it go?
+//! Which jobs are in my store, which ran, and how did they end?
 
 use std::time::Duration;
 
@@ -57,14 +57,14 @@ async fn main() -> Result<(), Error> {
     }
 
     let again = tenure.jobs().redo_all(failed).await?;
-    println!("{} jobs shall be done again", again.done);
+    println!("{} jobs run again", again.done);
     for queue in tenure.queues().list().await? {
         println!("queue {}: {}", queue.name, queue.oldest_due.map_or("empty", |_| "jobs are waiting"));
     }
     Ok(())
 }
 
-/// All jobs that a filter means, page by page. A page may be short and still go on.
+/// Lists all jobs that match a filter, page by page. A short page can still have a next one.
 async fn list(tenure: &Tenure, filter: Filter) -> Result<Vec<JobRecord>, Error> {
     let mut ask =
         PageAsk { filter, order: Order::NewestFirst, after: None, at_most: 10, ..PageAsk::default() };

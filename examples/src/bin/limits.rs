@@ -1,4 +1,4 @@
-//! How do I bound how many jobs run at once, or start in a time, on all hosts together?
+//! How do I limit the concurrency or the rate of jobs across all workers?
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,7 +17,7 @@ impl Job for Mail {
     type Output = ();
 }
 
-/// How many run now, and how many ran at once.
+/// The number of running jobs, and its maximum.
 #[derive(Default)]
 struct Count {
     now: AtomicU32,
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Error> {
     in_a_time(&tenure).await
 }
 
-/// The jobs say the number themselves: what the last one said counts.
+/// Each job brings the number. The last one counts.
 async fn at_once(tenure: &Tenure) -> Result<(), Error> {
     let accepted = tenure.enqueue_all(drafts(9).map(|draft| draft.limited("smtp", 2))).await?;
     let ids: Vec<JobId> = accepted.into_iter().map(|accepted| accepted.id()).collect();
@@ -54,7 +54,7 @@ async fn at_once(tenure: &Tenure) -> Result<(), Error> {
     Ok(())
 }
 
-/// All jobs of a queue have one limit together, whatever their kind.
+/// A queue has one limit for all its jobs, whatever their kind.
 async fn of_a_queue(tenure: &Tenure) -> Result<(), Error> {
     tenure.queues().limit("default", Limit::of(3)).await?;
     let accepted = tenure.enqueue_all(drafts(9)).await?;
@@ -65,7 +65,7 @@ async fn of_a_queue(tenure: &Tenure) -> Result<(), Error> {
     Ok(())
 }
 
-/// A rate is set from outside: twenty a second, of which one at a time, whoever sends them.
+/// An operator sets a rate: twenty starts a second, without bursts.
 async fn in_a_time(tenure: &Tenure) -> Result<(), Error> {
     let rate = Rate::new(20, Duration::from_secs(1)).burst(1);
     tenure.limits().set("smtp", rate).await?;

@@ -1,8 +1,7 @@
-//! How do I keep a host that comes too late from doing harm outside of the store?
+//! How do I reject a late write of a former job holder outside the store?
 //!
-//! A host is suspended in the middle of a job, longer than its lease: a laptop that sleeps, a virtual
-//! machine that is moved. Another host does the job. Then the first one wakes up and goes on as if
-//! nothing had happened, in the line of code where it was.
+//! A host is suspended in the middle of a job, longer than its lease: a sleeping laptop, a moved virtual
+//! machine. Another host does the job. Then the first one wakes up and continues as if nothing had happened.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,8 +12,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure::{Error, Failed, Fence, Job, JobId, Run, Stopped, Tenure, Worker};
 
-/// Something outside of the store. It keeps the greatest fence that it has seen for each job, and
-/// refuses smaller ones. In a database this is one column and one condition in the `UPDATE`.
+/// A resource outside the store. It keeps the largest fence of each job and rejects smaller ones. In a database
+/// this is one column and one condition in the `UPDATE`.
 #[derive(Default)]
 struct Shelf {
     entries: Mutex<HashMap<JobId, (Fence, String)>>,
@@ -28,8 +27,8 @@ enum Put {
 
 impl Shelf {
     fn put(&self, job: JobId, fence: Fence, text: &str) -> Put {
-        let mut entries = self.entries.lock().expect("nobody panics while holding this lock");
-        if entries.get(&job).is_some_and(|(greatest, _)| *greatest > fence) {
+        let mut entries = self.entries.lock().expect("no handler panics while it holds the lock");
+        if entries.get(&job).is_some_and(|(largest, _)| *largest > fence) {
             return Put::TooLate;
         }
         entries.insert(job, (fence, text.to_owned()));
@@ -48,7 +47,7 @@ impl Job for Write {
 struct App {
     name: &'static str,
     shelf: Arc<Shelf>,
-    /// What suspends this host, if anything does.
+    /// Suspends this host, if it is set.
     suspension: Option<Suspension>,
 }
 
@@ -60,9 +59,9 @@ struct Suspension {
 async fn write(run: Run<App>, _job: Write) -> Result<(), Failed> {
     let app = run.app();
     if let Some(Suspension { begun, over }) = &app.suspension {
-        let over = over.lock().expect("nobody panics while holding this lock");
+        let over = over.lock().expect("no handler panics while it holds the lock");
         let _ = begun.send(());
-        // This blocks every task of the host, its renewal too. Never do this in a handler.
+        // This blocks every task of the host, including the renewal. Never do this in a handler.
         let _ = over.recv();
     }
     let put = app.shelf.put(run.id(), run.fence(), app.name);
@@ -89,15 +88,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     wake.send(())?;
     let stopped = slow.join().map_err(|_| "host A panicked")??;
-    println!("host A was told: {} settlement refused", stopped.fenced);
+    println!("host A learns: {} result rejected", stopped.fenced);
 
     let entries = shelf.entries.lock().map_err(|_| "a host panicked")?;
     println!("on the shelf: {} entry, by host {}", entries.len(), entries[&id].1);
     Ok(())
 }
 
-/// A host with one thread for everything, so that it can be suspended as a whole. A real one renews on
-/// a thread apart and does not need `keeper_on_runtime`.
+/// A host with a single thread, so that it can be suspended as a whole. A real one renews leases on a separate
+/// thread and does not need `keeper_on_runtime`.
 fn host(tenure: Tenure, id: JobId, app: App) -> thread::JoinHandle<Result<Stopped, Error>> {
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

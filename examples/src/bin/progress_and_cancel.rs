@@ -1,4 +1,4 @@
-//! How do I watch a job, and stop one that runs?
+//! How do I watch a job, and cancel it while it runs?
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ impl Job for Render {
 async fn render(run: Run<()>, job: Render) -> Result<u32, Failed> {
     for frame in 0..job.frames {
         run.progress(f64::from(frame) / f64::from(job.frames), &format!("frame {frame}"))?;
-        // It ends early, with an error, when the attempt shall stop.
+        // `sleep` ends early, with an error, when the attempt should stop.
         if let Err(stopped) = run.sleep(Duration::from_millis(20)).await {
             println!("handler: removing half a film, because {stopped}");
             run.log("removed what was rendered");
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Prints what happens to the job, cancels it when it has come some way, and ends with it.
+/// Prints the events of the job, cancels it after some progress, and returns when it has ended.
 async fn watch(tenure: &Tenure, id: JobId) -> Result<(), Error> {
     let mut events = tenure.events();
     while let Ok(event) = events.recv().await {
@@ -54,7 +54,7 @@ async fn watch(tenure: &Tenure, id: JobId) -> Result<(), Error> {
             Happening::Progressed { fraction, message } => {
                 println!("{:.0} %: {message}", fraction * 100.0);
                 if *fraction > 0.1 {
-                    tenure.jobs().cancel(id, Duration::from_secs(5), "nobody wants to see it").await?;
+                    tenure.jobs().cancel(id, Duration::from_secs(5), "the customer has left").await?;
                 }
             }
             Happening::AskedToStop => println!("asked to stop"),

@@ -1,7 +1,7 @@
-//! How do several instances share out a few named roles?
+//! How do several instances divide a few named roles among themselves?
 //!
-//! Three processes have the same roster of two roles on one SQLite file. Each takes one role that it can
-//! reserve; the third stands by. Then one of them is killed, and the one that stood by takes its role.
+//! Three processes share a roster of two roles in one SQLite file. Two of them take one role each; the third stands
+//! by. Then one of them is killed, and the third takes over its role.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -72,7 +72,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// One instance: it runs until its parent closes its input, or is gone.
+/// Runs one instance until its parent closes its input or is gone.
 async fn instance(number: u32) -> Result<(), Error> {
     let tenure = open().await?;
     let (closed, is_closed) = oneshot::channel();
@@ -88,7 +88,7 @@ fn start(number: u32) -> std::io::Result<Child> {
     Command::new(std::env::current_exe()?).arg(number.to_string()).stdin(Stdio::piped()).spawn()
 }
 
-/// They end with their parent, whatever happens to that.
+/// The child processes. They end with their parent, whatever happens to it.
 struct Children(Vec<Child>);
 
 impl Drop for Children {
@@ -100,7 +100,7 @@ impl Drop for Children {
     }
 }
 
-/// Waits until a role is held by somebody who is wanted, and answers who that is.
+/// Waits until a holder that matches has a role, and returns its name.
 async fn until(
     reservations: &Reservations,
     job: &str,
@@ -113,5 +113,5 @@ async fn until(
         }
         SystemClock.sleep(Duration::from_millis(20)).await;
     }
-    Err(format!("nobody took {job}").into())
+    Err(format!("no instance took {job}").into())
 }

@@ -1,4 +1,4 @@
-//! What happens after a handler did not succeed, and how does it say what should?
+//! What happens after a handler fails, and how does it decide that?
 
 use std::time::Duration;
 
@@ -27,14 +27,14 @@ impl Job for Fetch {
 
 async fn fetch(run: Run<()>, job: Fetch) -> Result<String, Failed> {
     match job {
-        // Any error means: try again by the policy.
+        // Any error means: retry by the policy.
         Fetch::Flaky if run.attempt() < 3 => Err(std::io::Error::other("connection reset").into()),
         Fetch::Hopeless => Err(Failed::retry("still no answer")),
         Fetch::RateLimited if run.attempt() < 2 => {
             Err(Failed::retry_after("too many requests", Duration::from_millis(200)))
         }
         Fetch::Missing => Err(Failed::for_good("404: there is no such page")),
-        // Snoozing is not failing: no attempt is spent. Deliveries count every start.
+        // Snoozing is not failing: it spends no attempt. Each start counts as a delivery.
         Fetch::NotReady if run.job().delivery < 5 => Err(Failed::snooze(Duration::from_millis(50))),
         Fetch::Flaky | Fetch::RateLimited | Fetch::NotReady => Ok("<html>".into()),
     }

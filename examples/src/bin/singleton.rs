@@ -1,7 +1,7 @@
 //! How do I run something on one instance at a time?
 //!
-//! Two instances of one program have the same body; one of them is on duty, and the other one stands by.
-//! And each of them may run any job, but of the charges of one customer one at a time.
+//! Two instances of one program have the same body. One of them is on duty and the other stands by. Both run jobs,
+//! but the charges of one customer one at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +83,7 @@ async fn main() -> Result<(), Error> {
     drop(stop_b);
     b.await.map_err(|_| Error::Settings("B panicked".into()))??;
     let free = tenure.singletons().listener("compactor").await?.is_none();
-    println!("nobody is on duty: {free}");
+    println!("no instance is on duty: {free}");
     Ok(())
 }
 
@@ -92,7 +92,7 @@ fn worker(tenure: &Tenure, app: App) -> Worker<App> {
     Worker::new(tenure, app).name(name).queue("default", 4).job(charge).singleton("compactor", compact)
 }
 
-/// Looks who is on duty and how many stand by, until it is so.
+/// Waits until the instance on duty and the number of waiting ones match.
 async fn until(tenure: &Tenure, is_so: impl Fn(&str, u32) -> bool) -> Result<(), Error> {
     for _ in 0..1_000 {
         if let Some(info) = tenure.singletons().listener("compactor").await? {
@@ -103,5 +103,5 @@ async fn until(tenure: &Tenure, is_so: impl Fn(&str, u32) -> bool) -> Result<(),
         }
         SystemClock.sleep(Duration::from_millis(10)).await;
     }
-    Err(Error::Settings("nobody came on duty".into()))
+    Err(Error::Settings("no instance came on duty".into()))
 }

@@ -1,7 +1,7 @@
 //! How do I run something at certain times?
 //!
-//! A worker declares two timers; a third one is set while it runs, as an operator or a customer would. All of them
-//! are asked what they did, what they will do, and why they do not.
+//! A worker declares two schedules. A third one is set at run time, as an operator or a customer would. The example
+//! then lists past and future runs and asks why a schedule does not fire.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How do I end workers from elsewhere, without a signal?
+//! How do I stop workers remotely, without a signal?
 
 use std::future::pending;
 
@@ -17,7 +17,7 @@ async fn sweep(_run: Run<()>, _job: Sweep) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Another program does this with a handle of its own, or an operator with `tenure worker stop`.
+/// Another program can do this with its own handle, or an operator with `tenure worker stop`.
 async fn end_all(tenure: &Tenure) -> Result<(), Error> {
     for host in tenure.hosts().await? {
         tenure.worker_commands().tell(host.id, WorkerCommand::Terminate).await?;
@@ -29,7 +29,7 @@ async fn end_all(tenure: &Tenure) -> Result<(), Error> {
 async fn main() -> Result<(), Error> {
     let tenure = Tenure::open("memory:").await?;
     let id = tenure.enqueue(Sweep).await?.id();
-    // Nothing in this program ever tells it to stop.
+    // Nothing in this program stops the worker.
     let working = Worker::new(&tenure, ()).queue("default", 1).job(sweep).run(pending::<()>());
     let telling = async {
         tenure.wait_for::<Sweep>(id).await?;
@@ -38,6 +38,6 @@ async fn main() -> Result<(), Error> {
     let (stopped, told) = tokio::join!(working, telling);
     told?;
     let stopped = stopped?;
-    println!("settled {}, told to end: {}", stopped.settled, stopped.told);
+    println!("settled {}, told to stop: {}", stopped.settled, stopped.told);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How do I keep the same work from being enqueued twice?
+//! How do I avoid duplicate jobs?
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Error> {
     once_an_hour(&tenure).await
 }
 
-/// A second job of the kind with the same key is the first one, until that has ended.
+/// While the first job is unfinished, a second one with the same key is not stored.
 async fn by_key(tenure: &Tenure) -> Result<(), Error> {
     let first = tenure.enqueue(Reindex { shelf: 7 }).unique("shelf-7").await?;
     let second = tenure.enqueue(Reindex { shelf: 7 }).unique("shelf-7").await?;
@@ -37,7 +37,7 @@ async fn by_key(tenure: &Tenure) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each call pushes the work further away and the last one counts: it runs once things are quiet.
+/// Each call postpones the work, and the last one counts: it runs once things are quiet.
 async fn debounced(tenure: &Tenure) -> Result<(), Error> {
     let quiet = Duration::from_secs(60);
     let only = Only::one("after-edits").or_replace();
@@ -54,7 +54,7 @@ async fn debounced(tenure: &Tenure) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whoever needs to know gets an error instead, and a batch is refused as a whole.
+/// A caller that needs to know gets an error instead, and a batch is refused as a whole.
 async fn rejected(tenure: &Tenure) -> Result<(), Error> {
     let only = Only::of_kind().in_this_queue().or_reject();
     tenure.enqueue(Reindex { shelf: 1 }).queue("nightly").unique(only.clone()).await?;
@@ -65,7 +65,7 @@ async fn rejected(tenure: &Tenure) -> Result<(), Error> {
     Ok(())
 }
 
-/// An id of your own makes repeating a call harmless, however often and from wherever it is repeated.
+/// An ID of your own makes a call safe to repeat, from any program.
 async fn by_id(tenure: &Tenure) -> Result<(), Error> {
     let order: JobId = "7d444840-9dc0-11d1-b245-5ffdce74fad2".parse()?;
     for _ in 0..2 {
@@ -75,7 +75,7 @@ async fn by_id(tenure: &Tenure) -> Result<(), Error> {
     Ok(())
 }
 
-/// A window keeps others out for its whole length, even if the job ends sooner.
+/// A window rejects other jobs for its whole length, even if the first job ends sooner.
 async fn once_an_hour(tenure: &Tenure) -> Result<(), Error> {
     let only = Only::same_args().within(Duration::from_secs(3600));
     let first = tenure.enqueue(Reindex { shelf: 4 }).unique(only.clone()).await?;

@@ -1,7 +1,7 @@
-//! How do I have one place do all the writing?
+//! How do I make one instance do all the writing?
 //!
-//! Messages go into a durable mailbox from anywhere. Of the instances that could write them one does, in
-//! the order in which they were accepted. When it stops, the next one goes on where it stopped.
+//! Any program puts messages into a durable mailbox. One of several instances writes them, in the order in which
+//! they were accepted. When it stops, the next one continues where it stopped.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -100,5 +100,5 @@ async fn until_it_is_empty(mailbox: &Mailbox) -> Result<(), Error> {
         }
         SystemClock.sleep(Duration::from_millis(10)).await;
     }
-    Err(Error::Settings("nobody writes".into()))
+    Err(Error::Settings("no instance writes".into()))
 }

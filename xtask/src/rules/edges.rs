@@ -15,10 +15,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure-models", &["tenure-core"]),
     ("tenure-cli", &["tenure-ui", "tenure-http", "tenure-apps", "tenure-program", "tenure"]),
     ("tenure-ui", &["tenure-http", "tenure"]),
+    ("tenure-sqlx", &["tenure-sqlite", "tenure"]),
     ("tenure-apps", &["tenure-core"]),
     ("tenure-program", &[]),
     ("tenure-http", &["tenure"]),
-    ("tenure-examples", &["tenure-http", "tenure"]),
+    ("tenure-examples", &["tenure-ui", "tenure-http", "tenure"]),
+    ("tenure-example-service", &["tenure-ui", "tenure-sqlx", "tenure-http", "tenure"]),
     ("own-postgres", &[]),
     ("xtask", &[]),
 ];

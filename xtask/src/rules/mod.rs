@@ -6,5 +6,6 @@ pub mod edges;
 pub mod exempt;
 pub mod links;
 pub mod lints;
+pub mod prose;
 pub mod sql;
 pub mod words;

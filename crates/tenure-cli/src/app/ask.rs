@@ -11,6 +11,7 @@ use super::deploy::{Deploy, Remove, deploy, remove};
 use super::shown;
 use crate::client::{Answer, Ask, Connect, Followed, Purpose, Trouble, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::job::log_lines;
 use crate::near::nearest;
 use crate::output::{Out, Output, safe};
@@ -20,16 +21,12 @@ use crate::with::{With, done_for, text};
 const HERE: &str = ".tenure/apps.db";
 const SORTS: [&str; 2] = ["triggered", "continuous"];
 
-/// What can be said to `tenure app`.
+/// Arguments of `tenure app`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Without --url, --context or --db it asks the store that TENURE_DATABASE_URL names, the server that TENURE_URL or
-TENURE_CONTEXT name, .tenure/apps.db in this folder if it is there, or else the usual server. A store is changed without --write."
-)]
 pub(crate) struct AppArgs {
     #[command(flatten)]
     connect: Connect,
-    /// What the programs are called together
+    /// Set of programs
     #[arg(long, value_name = "NAME", default_value = SET, global = true)]
     set: String,
     #[command(flatten)]
@@ -42,54 +39,54 @@ pub(crate) struct AppArgs {
 enum Act {
     #[command(flatten)]
     InAStore(What),
-    /// Brings programs from a folder or a zip into the folder that hosts run, or new versions of them
+    /// Deploy programs from a folder or zip
     Deploy(Deploy),
-    /// Takes a program out of the folder that hosts run
+    /// Delete a program from the folder that hosts run
+    #[command(aliases = ["delete", "remove"])]
     Rm(Remove),
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// All programs that hosts offer, and how they stand
+    /// List programs and their states
     List,
-    /// Runs a triggered program now
+    /// Run a triggered program now
     Run {
-        /// Its name
+        /// Name of the program
         name: String,
-        /// Its arguments; no shell reads them
+        /// Arguments, passed without a shell
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
-        /// Waits for its end, shows what it says, and ends as it has ended
+        /// Wait for the end, print the output, and exit with 1 on failure
         #[arg(long)]
         wait: bool,
     },
-    /// Lets a program run again that was stopped
+    /// Start a stopped program
     Start(Named),
-    /// Stops a program on all hosts until it is started: a continuous one is told to stop; of a triggered one no run begins, what
-    /// runs goes on, and what waits is kept
+    /// Stop a program on all hosts until it is started
     Stop {
         #[command(flatten)]
         named: Named,
-        /// Why, for people
+        /// Reason, shown with the program
         #[arg(long, value_name = "TEXT", default_value = "")]
         reason: String,
     },
-    /// The last runs of a triggered program, the latest first
+    /// List the last runs of a triggered program
     Runs {
-        /// Its name
+        /// Name of the program
         name: String,
-        /// How many
+        /// Number of runs
         #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
         number: u16,
     },
-    /// What a program has said: in its last run, or in one that is named, or all the time
+    /// Print the output of a program
     Logs {
         #[command(flatten)]
         named: Named,
-        /// A run of a triggered one [default: the last]
+        /// Run of a triggered program [default: the last]
         #[arg(long, value_name = "ID")]
-        run: Option<tenure::JobId>,
-        /// Goes on with what it says from now on
+        run: Option<String>,
+        /// Follow the output
         #[arg(short, long)]
         follow: bool,
     },
@@ -97,7 +94,7 @@ enum What {
 
 #[derive(Debug, Args)]
 struct Named {
-    /// Its name; triggered/NAME or continuous/NAME if both sorts have one
+    /// Name; triggered/NAME or continuous/NAME if both exist
     name: String,
 }
 
@@ -186,7 +183,7 @@ fn asked(set: &Set, what: What, with: &mut With) -> Result<(), Failure> {
             let path = format!("/{sort}/{}", escaped(&name));
             let was_stopped = !with.client.ask(&Ask::get(set.at(&path)))?.json()?["stopped"].is_null();
             with.client.ask(&Ask::post(set.at(&format!("{path}/start")), &json!({})))?;
-            let words = if was_stopped { "may run again" } else { "was not stopped" };
+            let words = if was_stopped { "is started" } else { "was not stopped" };
             with.out.tell(&format!("{sort} {name} {words}"));
             Ok(())
         }
@@ -209,7 +206,7 @@ fn asked(set: &Set, what: What, with: &mut With) -> Result<(), Failure> {
         What::Logs { named, run, follow } => match named.sort(set, with)? {
             ("triggered", name) => {
                 let id = match run {
-                    Some(id) => id.to_string(),
+                    Some(id) => ids::job(&with.client, &id)?,
                     None => last_run(set, &name, with)?,
                 };
                 log_lines(with, &id, follow).map(drop)
@@ -231,7 +228,7 @@ fn triggered(name: &str) -> &str {
 
 fn last_run(set: &Set, name: &str, with: &With) -> Result<String, Failure> {
     let last = set.runs(with, name, 1)?;
-    let missing = || Failure::NotThere(format!("triggered {} has not run yet", safe::line(name)));
+    let missing = || Failure::NotThere(format!("program triggered/{} has not run yet", safe::line(name)));
     last.first().map(|run| text(run, "/id").to_owned()).ok_or_else(missing)
 }
 
@@ -285,7 +282,7 @@ fn has_said(set: &Set, name: &str, with: &With) -> Result<bool, Failure> {
 
 /// Says that there is none, and which one may have been meant.
 fn missing(set: &Set, sort: Option<&str>, name: &str, all: &[Value]) -> Failure {
-    let of = sort.map_or_else(String::new, |sort| format!("a {sort} "));
+    let of = sort.map_or_else(String::new, |sort| format!("{sort}/"));
     // Who says the wrong sort means the right name.
     let other =
         all.iter().find(|app| app["name"] == name).map(|app| format!("{}/{name}", text(app, "/type")));
@@ -293,7 +290,7 @@ fn missing(set: &Set, sort: Option<&str>, name: &str, all: &[Value]) -> Failure 
     let near = other.or_else(|| nearest(name, names.map(|app| text(app, "/name"))).map(str::to_owned));
     let near = near.map_or_else(String::new, |near| format!("; did you mean {}?", safe::line(&near)));
     let (name, set) = (safe::line(name), safe::line(&set.0));
-    Failure::NotThere(format!("no host offers {of}{name} in the set {set}{near}"))
+    Failure::NotThere(format!("program {of}{name} not found in set {set}{near}"))
 }
 
 /// The id of the job of a run that was just asked for.
@@ -335,9 +332,9 @@ fn wait_for(id: &str, with: &mut With) -> Result<(), Failure> {
             }
             let why = text(&job, "/error/detail");
             let why = if why.is_empty() { String::new() } else { format!(": {}", safe::line(why)) };
-            Err(Failure::Unsuccessful(format!("run {id} did not succeed{why}")))
+            Err(Failure::Unsuccessful(format!("run {id} failed{why}")))
         }
-        Some(Followed::Removed) => Err(Failure::NotThere(format!("run {id} was removed by somebody"))),
+        Some(Followed::Removed) => Err(Failure::NotThere(format!("run {id} was deleted"))),
         Some(Followed::Over) | None => Ok(()),
     }
 }

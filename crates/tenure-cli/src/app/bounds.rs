@@ -36,7 +36,8 @@ impl Bounds {
 pub(super) fn limits(said: &str) -> Result<Limits, String> {
     let mut limits = Limits::default();
     for part in said.split(',') {
-        let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?} is no NAME=VALUE"))?;
+        let (name, value) =
+            part.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, not {part:?}"))?;
         limits.set(name.trim(), value.trim())?;
     }
     Ok(limits)

@@ -116,7 +116,7 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying)
     let run = host.tenure.new_id().to_string();
     let (copy, data) = match ready(host, app, run, office.ends()).await {
         Ok(placed) => placed,
-        Err(why) => return did_not(format!("could not begin: {why}")),
+        Err(why) => return did_not(format!("could not start: {why}")),
     };
     let environment = Environment {
         place: copy.path.clone(),
@@ -147,9 +147,9 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying)
         Ok((desk, went, guard)) => {
             host.stands(app, Standing::Running, "");
             let went = attended(host, app, office, (&desk, went, guard)).await;
-            went.unwrap_or_else(|| did_not("was lost with whoever attended to it".to_owned()))
+            went.unwrap_or_else(|| did_not("was lost with its supervisor".to_owned()))
         }
-        Err(error) => did_not(format!("could not begin: no thread for it: {error}")),
+        Err(error) => did_not(format!("could not start a thread: {error}")),
     }
 }
 
@@ -232,7 +232,7 @@ async fn say(host: &Host, app: &App, lines: &[String]) {
     }
     let written = async { host.apps()?.say(&app.name, &host.node, lines).await };
     if let Err(error) = written.await {
-        complain(&format!("{} lines of {} are not written down: {error}", lines.len(), app.name));
+        complain(&format!("{} lines of {} were not stored: {error}", lines.len(), app.name));
     }
 }
 

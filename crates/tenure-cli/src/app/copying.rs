@@ -40,20 +40,17 @@ pub(super) fn copy(from: &Path, to: &Path, outward: Outward, stop: &AtomicBool) 
 impl Copying<'_> {
     fn folder(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
         if depth == DEEPEST {
-            return refuse(format!(
-                "{}: its folders lie more than {DEEPEST} deep in one another",
-                from.display()
-            ));
+            return refuse(format!("{}: folders are nested more than {DEEPEST} deep", from.display()));
         }
         fs::create_dir_all(to)?;
         for entry in fs::read_dir(from)? {
             let entry = entry?;
             if self.stop.load(Ordering::Relaxed) {
-                return Err(io::Error::new(io::ErrorKind::Interrupted, "it was told to stop"));
+                return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped"));
             }
             self.files += 1;
             if self.files > MOST_FILES {
-                return refuse(format!("{}: it has more than {MOST_FILES} files", from.display()));
+                return refuse(format!("{}: more than {MOST_FILES} files", from.display()));
             }
             let (path, to, kind) = (entry.path(), to.join(entry.file_name()), entry.file_type()?);
             if kind.is_dir() {
@@ -76,7 +73,7 @@ impl Copying<'_> {
         }
         let most = MOST_BYTES >> 20;
         refuse(format!(
-            "{}: its files have more than {most} MiB; is_in_place runs it without a copy",
+            "{}: larger than {most} MiB; set is_in_place to run it without a copy",
             path.display()
         ))
     }
@@ -88,7 +85,7 @@ impl Copying<'_> {
         }
         match self.outward {
             Outward::Refused => refuse(format!(
-                "{}: it is a link that leads out of the folder, to {}",
+                "{}: the link leads out of the folder, to {}",
                 path.display(),
                 target.display()
             )),

@@ -19,33 +19,33 @@ use crate::output::{Out, safe};
 /// What is made beside the programs begins so; no host takes it for one of them.
 const BESIDE: &str = ".tenure-deploy-";
 
-/// What can be said to `tenure app deploy`.
+/// Arguments of `tenure app deploy`.
 #[derive(Debug, Args)]
 pub(super) struct Deploy {
-    /// A folder or a zip: one program, or triggered/NAME and continuous/NAME as in Kudu's layout
+    /// Folder or zip with triggered/NAME and continuous/NAME, or one program with --as
     source: PathBuf,
-    /// The folder of programs that hosts run
+    /// Folder of programs that hosts run
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// The source is one program of this sort and name
+    /// Deploy the source as this program, such as triggered/report
     #[arg(long = "as", value_name = "SORT/NAME", value_parser = place)]
     as_one: Option<(Sort, String)>,
 }
 
-/// What can be said to `tenure app rm`.
+/// Arguments of `tenure app rm`.
 #[derive(Debug, Args)]
 pub(super) struct Remove {
-    /// Its name, as triggered/NAME or continuous/NAME
+    /// Program, as triggered/NAME or continuous/NAME
     #[arg(value_name = "SORT/NAME", value_parser = place)]
     which: (Sort, String),
-    /// The folder of programs that hosts run
+    /// Folder of programs that hosts run
     #[arg(long, value_name = "FOLDER")]
     from: PathBuf,
 }
 
 fn place(said: &str) -> Result<(Sort, String), String> {
-    let (sort, name) = said.split_once('/').ok_or("allowed: triggered/NAME or continuous/NAME")?;
-    let sort = Sort::of(sort).ok_or("allowed: triggered/NAME or continuous/NAME")?;
+    let (sort, name) = said.split_once('/').ok_or("expected triggered/NAME or continuous/NAME")?;
+    let sort = Sort::of(sort).ok_or("expected triggered/NAME or continuous/NAME")?;
     check_name(name).map_err(|wrong| wrong.to_string())?;
     Ok((sort, name.to_owned()))
 }
@@ -62,13 +62,13 @@ pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
     };
     let source = deploy.source.display();
     let kind = fs::metadata(&deploy.source)
-        .map_err(|error| Failure::NotThere(format!("{source} cannot be read: {error}")))?;
+        .map_err(|error| Failure::NotThere(format!("cannot read {source}: {error}")))?;
     let copied = if kind.is_dir() {
         copying::copy(&deploy.source, &files, Outward::Refused, &AtomicBool::new(false))
     } else if kind.is_file() {
         unpack(&deploy.source, &files)
     } else {
-        Err(io::Error::other("it is neither a folder nor a zip"))
+        Err(io::Error::other("neither a folder nor a zip file"))
     };
     copied.map_err(|why| {
         Failure::Invalid(format!("nothing was deployed: {source}: {}", safe::line(&why.to_string())))
@@ -84,7 +84,7 @@ pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
             out.tell(&format!("{}/{}: {}", app.sort, app.name, safe::line(note)));
         }
         let is_new = beside.bring(app, &deploy.to)?;
-        let words = if is_new { "is there" } else { "is there in place of the one before" };
+        let words = if is_new { "deployed" } else { "replaced" };
         out.line(&format!("{}/{} {words}", app.sort, safe::line(&app.name)))?;
     }
     for stray in &folder.strays {
@@ -93,12 +93,12 @@ pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
     for why in &left {
         out.tell(&format!("not deployed: {}", safe::line(why)));
     }
-    out.tell("a host reads its folder when it starts: what is new runs from then on");
+    out.tell("hosts read the folder when they start: restart them to run the new version");
     beside.end()?;
     match left.len() {
         0 => Ok(()),
-        1 => Err(Failure::Unsuccessful("the rest was deployed, and 1 was not".to_owned())),
-        left => Err(Failure::Unsuccessful(format!("the rest was deployed, and {left} were not"))),
+        1 => Err(Failure::Unsuccessful("1 program was not deployed; the others were".to_owned())),
+        left => Err(Failure::Unsuccessful(format!("{left} programs were not deployed; the others were"))),
     }
 }
 
@@ -107,15 +107,15 @@ pub(super) fn remove(remove: &Remove, out: &mut Out) -> Result<(), Failure> {
     let (sort, name) = &remove.which;
     let path = root_of(&remove.from, None, *sort).join(name);
     if path.symlink_metadata().is_err() {
-        let why = format!("{} has no folder {sort}/{}", remove.from.display(), safe::line(name));
+        let why = format!("{sort}/{} not found in {}", safe::line(name), remove.from.display());
         return Err(Failure::NotThere(why));
     }
     let beside = Beside::new(&remove.from)?;
     // Gone at once, and removed piece by piece afterwards.
     let fail = |source| Failure::Output { path: path.clone(), source };
     fs::rename(&path, beside.path().join("gone")).map_err(fail)?;
-    out.line(&format!("{sort}/{} is gone", safe::line(name)))?;
-    out.tell("a host that runs goes on to offer it until it starts again; tenure app stop ends it there");
+    out.line(&format!("deleted {sort}/{}", safe::line(name)))?;
+    out.tell("running hosts keep it until they restart; stop it there with `tenure app stop`");
     beside.end()
 }
 
@@ -127,12 +127,11 @@ fn sorted<'a>(
     to: &Path,
 ) -> Result<(Vec<&'a App>, Vec<String>), Failure> {
     if staged.join("tenure.toml").symlink_metadata().is_ok() {
-        let why = "a package with a tenure.toml is not deployed: a folder has one, for all its programs";
+        let why = "a package must not contain a tenure.toml: that file belongs to the whole folder";
         return Err(Failure::Invalid(why.to_owned()));
     }
     if folder.apps.is_empty() {
-        let why =
-            "it has neither triggered/NAME nor continuous/NAME; --as triggered/NAME makes one program of it";
+        let why = "neither triggered/NAME nor continuous/NAME found; pass --as triggered/NAME to deploy one program";
         return Ok((Vec::new(), vec![why.to_owned()]));
     }
     let (mut found, mut left) = (Vec::new(), Vec::new());
@@ -161,7 +160,7 @@ fn differs_in_case(app: &App, to: &Path) -> Result<Option<String>, Failure> {
         let other = other.map_err(fail)?.file_name();
         if other != *app.name && other.eq_ignore_ascii_case(&app.name) {
             let other = other.to_string_lossy();
-            return Ok(Some(format!("its name differs from {other}, which is there, in case alone")));
+            return Ok(Some(format!("its name differs from the existing {other} only in case")));
         }
     }
     Ok(None)

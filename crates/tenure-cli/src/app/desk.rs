@@ -173,13 +173,13 @@ impl Desk {
         let why = self.lock().why.clone().filter(|_| stop.is_some());
         let mut words = end.words();
         if let Some(why) = &why {
-            words.push_str(&format!(", after it was told to stop: {}", why.words()));
+            words.push_str(&format!(", after it was asked to stop: {}", why.words()));
         }
         if end.killed {
-            words.push_str("; it was killed with all that it had started");
+            words.push_str("; it was killed with all its children");
         }
         if end.left_behind > 0 {
-            words.push_str(&format!("; {} processes that it had left behind were ended", end.left_behind));
+            words.push_str(&format!("; ended {} processes left behind", end.left_behind));
         }
         let mut state = self.lock();
         state.lines.push(took, format!("run: {words}; {}", end.usage.words()));
@@ -190,7 +190,7 @@ impl Desk {
     }
 
     fn did_not_begin(&self, why: &str) -> Went {
-        let words = format!("it did not begin: {why}");
+        let words = format!("it did not start: {why}");
         let mut state = self.lock();
         state.lines.push(Duration::ZERO, format!("run: {words}"));
         state.lines.end();
@@ -245,7 +245,7 @@ impl Desk {
             };
             if let Some(why) = &why {
                 let told = stop.get_or_insert_with(|| {
-                    self.say(now, format!("run: it is told to stop: {}", why.words()));
+                    self.say(now, format!("run: asked to stop: {}", why.words()));
                     reins.tell(Notice::ShutdownFile);
                     Stop { at: now, is_signalled: false }
                 });
@@ -267,10 +267,10 @@ impl Desk {
     fn kill_once(&self, reins: &tenure_program::Reins, is_killed: bool, now: Duration) -> bool {
         if !is_killed {
             let killed = match reins.kill() {
-                true => "it is killed with all that it has started",
-                false => "its supervisor has ended before it",
+                true => "it is killed with all its children",
+                false => "its supervisor ended before it",
             };
-            self.say(now, format!("run: it has not stopped in time: {killed}"));
+            self.say(now, format!("run: it did not stop in time: {killed}"));
         }
         true
     }
@@ -350,7 +350,7 @@ impl Saying {
 
     fn next(&mut self, lines: usize) -> Vec<String> {
         let dropped = std::mem::take(&mut self.dropped);
-        let word = (dropped > 0).then(|| format!("run: {dropped} lines are left out here"));
+        let word = (dropped > 0).then(|| format!("run: {dropped} lines omitted"));
         let most = self.waiting.len().min(lines);
         word.into_iter().chain(self.waiting.drain(..most)).collect()
     }
@@ -363,12 +363,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Why {
     pub(super) fn words(&self) -> String {
         match self {
-            Self::Cancelled(reason) => format!("its job was cancelled: {reason}"),
-            Self::Lost => "it may not run here any more: somebody else may".to_owned(),
-            Self::HostStops => "its host stops".to_owned(),
-            Self::Stopped(reason) if reason.is_empty() => "somebody has stopped it".to_owned(),
-            Self::Stopped(reason) => format!("somebody has stopped it: {reason}"),
-            Self::TimedOut(after) => format!("its time of {} s was over", after.as_secs_f64()),
+            Self::Cancelled(reason) => format!("its job was canceled: {reason}"),
+            Self::Lost => "another host has taken it over".to_owned(),
+            Self::HostStops => "its host is stopping".to_owned(),
+            Self::Stopped(reason) if reason.is_empty() => "it was stopped by an operator".to_owned(),
+            Self::Stopped(reason) => format!("it was stopped by an operator: {reason}"),
+            Self::TimedOut(after) => format!("it exceeded its timeout of {} s", after.as_secs_f64()),
             Self::Idle(words) => words.clone(),
         }
     }

@@ -162,7 +162,7 @@ impl Host {
                     is_away = false;
                 }
                 Err(error) if !std::mem::replace(&mut is_away, true) => {
-                    complain(&format!("what this host offers is not written down: {error}; trying again"));
+                    complain(&format!("cannot record the programs of this host: {error}; retrying"));
                 }
                 Err(_) => {}
             }
@@ -207,13 +207,13 @@ fn stands_first(app: &App, overall: &Overall) -> (Standing, String) {
         return (Standing::Wrong, app.wrong.join("; "));
     }
     if overall.is_stopped {
-        return (Standing::Stopped, "on this host, by its WEBJOBS_STOPPED".to_owned());
+        return (Standing::Stopped, "stopped on this host by WEBJOBS_STOPPED".to_owned());
     }
     if app.is_disabled {
-        return (Standing::Stopped, "on this host, by its disable.job".to_owned());
+        return (Standing::Stopped, "stopped on this host by disable.job".to_owned());
     }
     if overall.is_schedule_off && app.settings.schedule.is_some() {
-        return (Standing::Ready, "its schedule is off on this host, by WEBJOBS_DISABLE_SCHEDULE".to_owned());
+        return (Standing::Ready, "schedule off on this host by WEBJOBS_DISABLE_SCHEDULE".to_owned());
     }
     (Standing::Ready, String::new())
 }

@@ -29,7 +29,7 @@ impl Orders {
     /// # Errors
     /// If the system does not let it: a host that cannot be stopped must not start.
     pub(super) fn listen() -> Result<Self, Failure> {
-        let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
+        let refuse = |source| Failure::System { what: "cannot listen for signals", source };
         let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
         let orders = Self::default();
@@ -66,12 +66,12 @@ impl Orders {
     pub(super) async fn are_over(&self) -> &'static str {
         self.kill.cancelled().await;
         if !self.has_begun.load(Ordering::SeqCst) {
-            return "it was interrupted twice while it began";
+            return "it was interrupted twice while starting";
         }
         tokio::select! {
             biased;
             () = self.leave.cancelled() => "it was interrupted a third time",
-            () = SystemClock.sleep(LAST) => "not all of it was told to the store in the 5 s after programs were killed",
+            () = SystemClock.sleep(LAST) => "the database did not confirm all ends within 5 s after programs were killed",
         }
     }
 }
@@ -102,7 +102,7 @@ mod tests {
     async fn why_a_host_waits_no_longer_is_what_has_happened() {
         let orders = Orders::default();
         orders.kill.cancel();
-        assert!(orders.are_over().await.contains("while it began"));
+        assert!(orders.are_over().await.contains("while starting"));
         orders.begin();
         orders.leave.cancel();
         assert!(orders.are_over().await.contains("a third time"));

@@ -91,7 +91,7 @@ pub(super) async fn ready<T>(
         }
     };
     let placed = placed.map_err(|error| error.to_string())?;
-    placed.map_err(|error| format!("its files cannot be made ready: {error}"))
+    placed.map_err(|error| format!("cannot prepare its files: {error}"))
 }
 
 impl Drop for Places {
@@ -115,7 +115,7 @@ impl Drop for Copy {
 }
 
 fn left_behind(path: &Path, error: &io::Error) -> String {
-    format!("{} cannot be removed: {error}; the next host that starts tries again", path.display())
+    format!("cannot delete {}: {error}; the next host that starts retries", path.display())
 }
 
 fn lock_of(work: &Path) -> PathBuf {

@@ -16,7 +16,7 @@ pub(super) fn tell(folder: &Folder, screen: &Screen) {
         for wrong in &app.wrong {
             screen.line(&format!(
                 "  {}",
-                screen.paint(Tone::Bad, &format!("does not run: {}", safe::line(wrong)))
+                screen.paint(Tone::Bad, &format!("cannot run: {}", safe::line(wrong)))
             ));
         }
     }
@@ -30,8 +30,8 @@ fn words(app: &App) -> String {
     let command = tenure_apps::quoted(&command);
     let when = match (app.sort, &app.settings.schedule) {
         (Sort::Continuous, _) if app.is_disabled => "stopped by its disable.job".to_owned(),
-        (Sort::Continuous, _) if app.settings.is_singleton => "all the time, on one host".to_owned(),
-        (Sort::Continuous, _) => "all the time, on every host".to_owned(),
+        (Sort::Continuous, _) if app.settings.is_singleton => "continuous, on one host".to_owned(),
+        (Sort::Continuous, _) => "continuous, on every host".to_owned(),
         (Sort::Triggered, Some(schedule)) => schedule.describe(),
         (Sort::Triggered, None) => "on demand".to_owned(),
     };

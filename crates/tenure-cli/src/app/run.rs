@@ -31,48 +31,39 @@ const KILLED: Duration = Duration::from_secs(5);
 /// Files of the host's own folder.
 const STORE: &str = "apps.db";
 
-/// What can be said to `tenure run`.
+/// Arguments of `tenure run`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  tenure run ./jobs
-  tenure run ./jobs --check
-  tenure run ./jobs --db postgres://tenure@db.example/jobs
-
-The folder has the layout of Kudu's WebJobs (triggered/NAME, continuous/NAME, with run.* and settings.job), or a tenure.toml,
-or both. Any number of hosts may run the same folder on one database. `tenure app` asks about its programs.")]
 pub(crate) struct Run {
-    /// The folder of programs
+    /// Folder of programs
     folder: PathBuf,
-    /// The SQLite file or PostgreSQL database that all hosts of these programs share [default: apps.db in the folder's .tenure]
+    /// SQLite file or PostgreSQL database that all hosts share [default: FOLDER/.tenure/apps.db]
     #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true)]
     db: Option<String>,
-    /// What these programs are called together; two folders on one database need two names
+    /// Name of this set of programs; two folders on one database need two names
     #[arg(long, value_name = "NAME", default_value = SET)]
     set: String,
-    /// Where data and working copies of programs are kept on this machine [default: .tenure in the folder]
+    /// Folder for data and working copies [default: FOLDER/.tenure]
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
-    /// How many triggered programs run at once on this host
+    /// Number of triggered programs that run at once on this host
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
     slots: u16,
-    /// For how long this host holds what it runs, unless it renews that: what a dead host ran goes on elsewhere after it
+    /// Lease of what this host runs; other hosts take over after it if this one dies
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "15s")]
     lease: Duration,
-    /// Keeps 200 lines of each run of a continuous program, as Kudu does
+    /// Keep 200 lines of each run of a continuous program, as Kudu does
     #[arg(long)]
     as_kudu: bool,
-    /// The most that each program may use, such as memory=512MiB,processes=64,cpu=600,file=1GiB,open_files=256; its own settings
-    /// may say less
+    /// Limits of each program, such as memory=512MiB,processes=64,cpu=600,file=1GiB,open_files=256
     #[arg(long, value_name = "LIMITS", value_parser = bounds::limits)]
     limits: Option<tenure_apps::Limits>,
-    /// Variables of this host that its programs find although they are its own, such as TENURE_URL; TENURE_* means all of them
+    /// Variables of the host to pass to programs, such as TENURE_URL or TENURE_*
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pass_env: Vec<String>,
-    /// No program, nor what it starts, gets more rights than it has, by sudo for one
+    /// Prevent programs from gaining privileges, such as by sudo
     #[arg(long)]
     no_new_privs: bool,
-    /// Says what was understood of the folder, and runs nothing
+    /// Check the folder and run nothing
     #[arg(long)]
     check: bool,
 }
@@ -85,9 +76,9 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     overall.wrong.iter().for_each(|wrong| complain(wrong));
     let root = overall.root.as_deref().map(Path::new);
     if overall.is_stopped {
-        complain("WEBJOBS_STOPPED is set: this host runs no program; other hosts go on");
+        complain("WEBJOBS_STOPPED is set: this host runs no programs; other hosts continue");
     } else if overall.is_schedule_off {
-        complain("WEBJOBS_DISABLE_SCHEDULE is set: this host brings no run by a schedule; other hosts go on");
+        complain("WEBJOBS_DISABLE_SCHEDULE is set: this host starts no scheduled runs; other hosts continue");
     }
     let folder = tenure_apps::read(&run.folder, root, &is_installed)
         .map_err(|error| Failure::Invalid(error.to_string()))?;
@@ -98,18 +89,21 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         return if wrong == 0 {
             Ok(())
         } else {
-            Err(Failure::Invalid(format!("{wrong} programs cannot run")))
+            Err(Failure::Invalid(format!(
+                "{wrong} {} cannot run",
+                if wrong == 1 { "program" } else { "programs" }
+            )))
         };
     }
     if running == 0 {
-        return Err(Failure::NotThere(format!("{} has no program that can run", run.folder.display())));
+        return Err(Failure::NotThere(format!("no program in {} can run", run.folder.display())));
     }
     tenure::apps::check_set(&run.set).map_err(tenure::Error::from)?;
     end_orphans_twice();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     let done = runtime.block_on(ordered(run, folder, overall, screen));
     if matches!(done, Err(Failure::Interrupted)) {
         // Nobody waits any more for what still goes on.
@@ -126,7 +120,7 @@ async fn ordered(run: Run, folder: Folder, overall: Overall, screen: Screen) -> 
         biased;
         done = work(run, folder, overall, screen, &orders) => done?,
         why = orders.are_over() => complain(&format!(
-            "this host ends at once, for {why}: whatever of its runs the store does not know the end of is due again when its lease of {lease} s is over"
+            "this host stops at once because {why}; runs whose end was not recorded start again when their lease of {lease} s expires"
         )),
     }
     if orders.kill.is_cancelled() { Err(Failure::Interrupted) } else { Ok(()) }
@@ -171,7 +165,7 @@ async fn work(
     // Before any timer is ended: others that begin now see what this one has.
     host.offer().await?;
     for gone in set_timers(&host, &apps).await? {
-        complain(&format!("schedule {gone} has ended: no host has its program any more"));
+        complain(&format!("deleted schedule {gone}: no host has its program any more"));
     }
     let stop = CancellationToken::new();
     let fresh = tokio::spawn(Arc::clone(&host).keep_fresh(stop.clone()));
@@ -185,13 +179,13 @@ async fn work(
     }
     let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
     orders.begin();
-    screen.line(&format!("store {}; set {}; Ctrl-C stops", tenure.store().describe(), run.set));
+    screen.line(&format!("database {}; set {}; Ctrl-C stops", tenure.store().describe(), run.set));
     manager.is_ready();
     let told = async {
         orders.stop.cancelled().await;
         stop.cancel();
         manager.is_stopping();
-        screen.line("stopping: programs are told to stop; once more kills them");
+        screen.line("stopping: programs are asked to stop, press Ctrl-C again to kill them");
     };
     let working = async {
         match worker(&host, &apps, &run) {
@@ -208,7 +202,7 @@ async fn work(
         () = manager.tell_that_it_lives(&*clock) => Ok(tenure::Stopped::default()),
     };
     if worked.as_ref().is_ok_and(|stopped| stopped.told) {
-        screen.line("stopping: this host was told to end");
+        screen.line("stopping: this host was asked to stop");
     }
     stop.cancel();
     while everywhere.join_next().await.is_some() {}

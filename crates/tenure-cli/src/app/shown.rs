@@ -92,7 +92,7 @@ fn document(job: &Value, stopped: Option<&str>) -> Value {
     let detail = match (stopped.filter(|_| waits), has_lapsed) {
         (Some(""), _) => json!("stopped"),
         (Some(reason), _) => json!(format!("stopped: {reason}")),
-        (None, true) => json!("its host is gone; it is due again"),
+        (None, true) => json!("its host is gone; it will run again"),
         (None, false) => job["error"]["detail"].clone(),
     };
     json!({

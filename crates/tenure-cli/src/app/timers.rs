@@ -70,7 +70,7 @@ pub(super) async fn keep_timers(host: Arc<Host>, apps: Vec<Arc<App>>, stop: Canc
         for app in &timed {
             let Some(schedule) = &app.settings.schedule else { continue };
             if let Err(error) = set_again(&host, app, schedule).await {
-                tracing::warn!(%error, app = app.name, "whether its schedule is there cannot be seen");
+                tracing::warn!(%error, app = app.name, "cannot read its schedule");
             }
         }
     }
@@ -80,9 +80,7 @@ async fn set_again(host: &Host, app: &App, schedule: &Schedule) -> Result<(), Fa
     let kind = kind(host, app);
     let found = host.tenure.timers().get(&kind).await;
     if matches!(found, Err(tenure::Error::NoTimer(_))) {
-        complain(&format!(
-            "schedule {kind} was ended by a host that did not know of this one; it is set again"
-        ));
+        complain(&format!("schedule {kind} was deleted by another host; restored it"));
         return set(host, app, schedule).await;
     }
     found?;

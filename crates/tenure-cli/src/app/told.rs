@@ -27,7 +27,9 @@ pub(super) fn settings(app: &App, overall: &Overall, bounds: &Bounds) -> BTreeMa
         ("env", json!(said.env.keys().collect::<Vec<_>>())),
         (
             "env_from",
-            said.env_from.as_ref().map_or_else(|| json!("all but the host's own"), |names| json!(names)),
+            said.env_from
+                .as_ref()
+                .map_or_else(|| json!("all except those of the host"), |names| json!(names)),
         ),
         ("limits", limits(said.limits.and(bounds.limits))),
         ("no_new_privs", json!(said.no_new_privs || bounds.no_new_privs)),
@@ -47,7 +49,7 @@ fn of_triggered(said: &Settings, overall: &Overall) -> Vec<(&'static str, Value)
         ("permanent_codes", json!(said.permanent)),
         ("again_after", seconds(Some(said.again_after))),
         ("history", json!(said.history.unwrap_or(overall.history))),
-        ("input", json!(if said.input.is_some() { "is said" } else { "the args of the job" })),
+        ("input", json!(if said.input.is_some() { "set" } else { "args of the job" })),
     ]
 }
 

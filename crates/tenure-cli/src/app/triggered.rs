@@ -43,7 +43,7 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
     };
     host.stands(&app, Standing::Running, &format!("job {}", run.id()));
     let (desk, mut went, guard) = Desk::begin(Lines::OfARun(Kept::default()), program, terms_of(&host, &app))
-        .map_err(|error| Failed::retry(format_args!("no thread for it: {error}")))?;
+        .map_err(|error| Failed::retry(format_args!("cannot start a thread: {error}")))?;
     let clock = run.tenure().store().clock();
     let (mut is_told, mut is_killed) = (false, false);
     let went = 'ended: loop {
@@ -72,7 +72,7 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
     drop(guard);
     if !has_passed_on_the_last(&run, host.lease, &desk).await {
         complain(&format!(
-            "what {} said last in run {} may not be written down: the store was away for too long",
+            "the last output of {} in run {} may be missing: the database was away for too long",
             app.name,
             run.id()
         ));
@@ -93,14 +93,14 @@ async fn may_begin(run: &Run<Arc<Host>>, host: &Host, app: &App) -> Result<u32, 
         }
     };
     let lost = look.await.map_err(|error: tenure::Error| {
-        tracing::warn!(%error, app = app.name, "whether it may begin cannot be seen; it is given back");
+        tracing::warn!(%error, app = app.name, "cannot see whether it may start; released");
         Failed::release()
     })?;
     if host.is_stopped(app).is_some() {
         return Err(Failed::release());
     }
     if lost > LOST_HOSTS {
-        return Err(Failed::for_good(format_args!("{lost} hosts have died while they ran it")));
+        return Err(Failed::for_good(format_args!("{lost} hosts died while running it")));
     }
     Ok(lost)
 }
@@ -111,7 +111,7 @@ async fn forget_old_runs(host: &Host, app: &App) {
     let Ok(apps) = host.apps() else { return };
     let last = usize::try_from(last).unwrap_or(usize::MAX).saturating_sub(1);
     if let Err(error) = apps.forget_runs_but(&app.name, last).await {
-        tracing::warn!(%error, app = app.name, "old runs are not forgotten yet");
+        tracing::warn!(%error, app = app.name, "cannot delete old runs yet");
     }
 }
 
@@ -129,7 +129,7 @@ fn arguments_of(args: &[u8]) -> Result<Vec<String>, String> {
     let Some(said) = args.remove("arguments") else { return Ok(Vec::new()) };
     let words: Vec<String> = serde_json::from_value(said).map_err(|error| format!("arguments: {error}"))?;
     if words.len() > MOST_ARGUMENTS || words.iter().any(|word| word.contains('\0')) {
-        return Err(format!("arguments: more than {MOST_ARGUMENTS}, or one with a NUL"));
+        return Err(format!("invalid arguments: more than {MOST_ARGUMENTS}, or one with a NUL character"));
     }
     Ok(words)
 }

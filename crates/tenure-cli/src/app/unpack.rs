@@ -48,7 +48,7 @@ pub(super) fn unpack(zip: &Path, to: &Path) -> io::Result<()> {
     while let Some(entry) = entries.next_entry().map_err(io::Error::other)? {
         number += 1;
         if number > MOST_ENTRIES {
-            return refuse(format!("it has more than {MOST_ENTRIES} files and folders"));
+            return refuse(format!("more than {MOST_ENTRIES} files and folders"));
         }
         let raw = entry.file_path();
         let name = place(raw.as_bytes()).map_err(|why| {
@@ -70,7 +70,7 @@ impl Unpacking<'_> {
             return fs::create_dir_all(path);
         }
         if entry.flags().is_encrypted() {
-            return refuse("it is encrypted");
+            return refuse("encrypted");
         }
         if let Some(above) = path.parent() {
             fs::create_dir_all(above)?;
@@ -84,23 +84,20 @@ impl Unpacking<'_> {
             if target.as_os_str().len() as u64 > LINK_BYTES
                 || leads_out(&target, name.components().count() - 1)
             {
-                return refuse(format!(
-                    "it is a link that leads out of the package, to {}",
-                    target.display()
-                ));
+                return refuse(format!("the link leads out of the package, to {}", target.display()));
             }
             self.links.push((path, target));
             return Ok(());
         }
         if !ORDINARY.contains(&(mode.value() & KIND)) {
-            return refuse("it is neither a file, a folder nor a link");
+            return refuse("neither a file, a folder nor a link");
         }
         // A name that comes twice would be whatever came last.
         let mut file = File::create_new(&path)?;
         let most = self.left;
         let read = self.read(entry, |data| io::copy(&mut data.take(most + 1), &mut file))?;
         if read > most {
-            return refuse(format!("with it the package has more than {} MiB unpacked", MOST_BYTES >> 20));
+            return refuse(format!("the package is larger than {} MiB unpacked", MOST_BYTES >> 20));
         }
         self.left -= read;
         let is_program = mode.permissions() & 0o111 != 0;
@@ -119,16 +116,16 @@ impl Unpacking<'_> {
             CompressionMethod::DEFLATE => {
                 read(&mut packed.verifying_reader(DeflateDecoder::new(packed.reader())))
             }
-            other => refuse(format!("it is packed by {other:?}; allowed: deflated or stored")),
+            other => refuse(format!("compressed with {other:?}; expected deflated or stored")),
         }
     }
 }
 
 /// Where an entry goes, below the folder of the package. Packers on Windows write their own separators.
 fn place(name: &[u8]) -> Result<PathBuf, String> {
-    let name = std::str::from_utf8(name).map_err(|_| "is no UTF-8".to_owned())?;
+    let name = std::str::from_utf8(name).map_err(|_| "is not UTF-8".to_owned())?;
     if name.len() > NAME_BYTES {
-        return Err(format!("has {} bytes; allowed: {NAME_BYTES}", name.len()));
+        return Err(format!("has {} bytes; expected at most {NAME_BYTES}", name.len()));
     }
     let mut path = PathBuf::new();
     for part in name.split(['/', '\\']) {
@@ -136,14 +133,14 @@ fn place(name: &[u8]) -> Result<PathBuf, String> {
             "" if !path.as_os_str().is_empty() => {}
             "." => {}
             "" | ".." => return Err("leads out of the package".to_owned()),
-            part if part.contains(char::is_control) => return Err("has a sign that no name has".to_owned()),
+            part if part.contains(char::is_control) => return Err("contains a control character".to_owned()),
             part if part.ends_with(':') => return Err("names a drive".to_owned()),
             part => path.push(part),
         }
     }
     match path.components().count() {
-        0 => Err("is no name".to_owned()),
-        deep if deep > DEEPEST => Err(format!("lies {deep} deep; allowed: {DEEPEST}")),
+        0 => Err("is empty".to_owned()),
+        deep if deep > DEEPEST => Err(format!("is nested {deep} deep; expected at most {DEEPEST}")),
         _ => Ok(path),
     }
 }

@@ -19,7 +19,7 @@ const TTL: Duration = Duration::from_secs(3_600);
 
 /// What a claim costs in an empty store and in a full one, in turn.
 pub(crate) async fn measure(ground: &Ground, sizes: &Sizes) -> Result<Vec<Figure>, Failure> {
-    tell(&format!("{NAME}: {} jobs to finish and as many to wait come first", sizes.backlog));
+    tell(&format!("{NAME}: preparing {} finished jobs and as many waiting ones", sizes.backlog));
     let full = bounded(NAME, fill(ground, sizes)).await?;
     let facts = ground.facts()?;
     let (mut in_empty, mut in_full) = (Vec::new(), Vec::new());

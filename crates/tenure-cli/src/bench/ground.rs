@@ -53,7 +53,7 @@ impl Ground {
     pub(crate) fn describe(&self) -> String {
         match &self.folder {
             Some(folder) => {
-                let disk = name_of(folder).unwrap_or_else(|| "a disk that the system does not name".into());
+                let disk = name_of(folder).unwrap_or_else(|| "an unnamed disk".into());
                 format!("in {} ({disk})", folder.display())
             }
             None if self.database.is_some() => "in the named database".to_owned(),
@@ -136,9 +136,7 @@ async fn refuse_used(url: &str) -> Result<(), Failure> {
     if found.jobs.is_empty() {
         return Ok(());
     }
-    Err(Failure::Conflict(
-        "there are jobs in this database; name one that is empty, or another schema".to_owned(),
-    ))
+    Err(Failure::Conflict("this database has jobs; pass an empty one or another schema".to_owned()))
 }
 
 /// The folder of the named file, or the named folder.
@@ -147,7 +145,10 @@ async fn beside(db: &str) -> Result<PathBuf, Failure> {
     if path.is_none() && db.contains(':') {
         // Not a file: the library says what it knows.
         Tenure::open(db).await?.close().await?;
-        return Err(Failure::Usage("this store cannot be measured".to_owned()));
+        return Err(Failure::Usage(
+            "--db: cannot measure this kind of store; pass a SQLite file, a PostgreSQL URL or memory:"
+                .to_owned(),
+        ));
     }
     let path = Path::new(path.unwrap_or(db));
     if path.is_dir() {

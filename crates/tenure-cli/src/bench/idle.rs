@@ -18,13 +18,13 @@ use crate::screen::print;
 const NAME: &str = "idle";
 const SLOTS: usize = 16;
 
-/// What the process of its own is told.
+/// Arguments of the measuring process.
 #[derive(Debug, Args)]
 pub(crate) struct BenchIdle {
-    /// The store
+    /// Database
     #[arg(long)]
     db: String,
-    /// How long to watch
+    /// Time to measure
     #[arg(long)]
     milliseconds: u32,
 }
@@ -42,11 +42,12 @@ pub(crate) async fn measure(ground: &Ground, sizes: &Sizes) -> Result<Vec<Figure
     };
     let wrong = |why: String| Failure::Measurement { figure: NAME, why };
     let output = tokio::task::spawn_blocking(run).await.map_err(|end| wrong(end.to_string()))?;
-    let output =
-        output.map_err(|source| Failure::System { what: "the idle worker did not start", source })?;
+    let output = output.map_err(|source| Failure::System { what: "cannot start the idle worker", source })?;
     let told: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|_| wrong(format!("the idle worker told nothing ({})", output.status)))?;
-    let Value::Object(told) = told else { return Err(wrong("the idle worker told nonsense".to_owned())) };
+        .map_err(|_| wrong(format!("the idle worker printed nothing ({})", output.status)))?;
+    let Value::Object(told) = told else {
+        return Err(wrong("the idle worker printed invalid output".to_owned()));
+    };
     Ok(vec![Figure::bare(NAME, 0).with_all(&told).with_all(&facts)])
 }
 

@@ -20,19 +20,19 @@ const NAME: &str = "leases";
 /// Leases that are being taken at the same time.
 const AT_ONCE: usize = 500;
 
-/// What the process of its own is told.
+/// Arguments of the measuring process.
 #[derive(Debug, Args)]
 pub(crate) struct BenchLeases {
-    /// The file
+    /// SQLite file
     #[arg(long)]
     path: String,
-    /// How many leases
+    /// Number of leases
     #[arg(long)]
     leases: usize,
-    /// For how long each is taken
+    /// Time to live of each lease
     #[arg(long)]
     ttl_seconds: u32,
-    /// How long to watch
+    /// Time to measure
     #[arg(long)]
     milliseconds: u32,
 }
@@ -59,10 +59,13 @@ pub(crate) async fn measure(ground: &Ground, sizes: &Sizes) -> Result<Vec<Figure
     };
     let wrong = |why: String| Failure::Measurement { figure: NAME, why };
     let output = tokio::task::spawn_blocking(run).await.map_err(|end| wrong(end.to_string()))?;
-    let output = output.map_err(|source| Failure::System { what: "the holder did not start", source })?;
+    let output =
+        output.map_err(|source| Failure::System { what: "cannot start the lease holder", source })?;
     let told: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|_| wrong(format!("the holder told nothing ({})", output.status)))?;
-    let Value::Object(told) = told else { return Err(wrong("the holder told nonsense".to_owned())) };
+        .map_err(|_| wrong(format!("the lease holder printed nothing ({})", output.status)))?;
+    let Value::Object(told) = told else {
+        return Err(wrong("the lease holder printed invalid output".to_owned()));
+    };
     Ok(vec![Figure::bare(NAME, 0).with_all(&told).with_all(&facts)])
 }
 

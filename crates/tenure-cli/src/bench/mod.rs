@@ -34,39 +34,39 @@ use crate::screen::{print, tell};
 pub(crate) use self::idle::{BenchIdle, child as idle_child};
 pub(crate) use self::leases::{BenchLeases, child as leases_child};
 
-/// What can be said to `tenure bench`.
+/// Arguments of `tenure bench`.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// Measures the bare SQLite driver as well, in turn with the library, and prints the ratio
+    /// Also measure the bare SQLite driver and print the ratio
     #[arg(long)]
     floor: bool,
-    /// Measures beside this file (sqlite://FILE or a path; never in it), or in memory: [default: in .tenure/]
+    /// Measure next to this SQLite file, or in memory: [default: in .tenure/]
     #[arg(long, value_name = "URL")]
     db: Option<String>,
-    /// How many jobs; the other sizes follow [default: 100000, with --quick 1000]
+    /// Number of jobs [default: 100000, or 1000 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     jobs: Option<u32>,
-    /// Only these figures
+    /// Measure only this figure (repeatable)
     #[arg(long = "figure", value_name = "NAME")]
     figures: Vec<Name>,
-    /// Measures the server: requests in a second, what they cost, and what those cost who wait
+    /// Measure the HTTP server
     #[arg(long)]
     http: bool,
-    /// Small and short: shows that it works, not how fast it is
+    /// Run a short version that shows that it works
     #[arg(long)]
     quick: bool,
-    /// For the capped figures: behaves like a disk with so many fsyncs in a second
+    /// Fsyncs per second of the simulated disk, for the capped figures
     #[arg(long, value_name = "PER_SECOND", default_value = "300")]
     fsync_rate: NonZeroU32,
-    /// How many threads the library's tasks share; 1 is a current-thread runtime
+    /// Number of threads of the runtime
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     threads: u8,
-    /// How many slots the draining worker has
+    /// Number of slots of the worker
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     slots: u16,
 }
 
-/// What can be measured.
+/// Figures to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Name {
@@ -106,16 +106,14 @@ fn runtime(threads: u8) -> Result<tokio::runtime::Runtime, Failure> {
         .worker_threads(usize::from(threads))
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })
+        .map_err(|source| Failure::System { what: "cannot start threads", source })
 }
 
 async fn measure(bench: &Bench) -> Result<(), Failure> {
     let sizes = Sizes::of(bench);
     let ground = Ground::prepare(bench.db.as_deref(), sizes.disk, bench.http).await?;
     if bench.floor && !ground.is_durable() {
-        return Err(Failure::Usage(
-            "--floor measures the SQLite driver, so --db must name a SQLite file".into(),
-        ));
+        return Err(Failure::Usage("--floor measures the SQLite driver: pass a SQLite file to --db".into()));
     }
     tell(&format!("measuring {}", ground.describe()));
     for name in Name::value_variants() {

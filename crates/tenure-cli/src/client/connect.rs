@@ -18,24 +18,23 @@ pub(crate) const USUAL: &str = "http://127.0.0.1:8368";
 /// Which server is asked.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Connect {
-    /// The server [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
+    /// URL of the server [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
     #[arg(long, value_name = "URL", global = true, help_heading = "Server")]
     pub(crate) url: Option<String>,
-    /// The context in which the server is described [env: TENURE_CONTEXT] [default: the one that `tenure context use` chose]
+    /// Use the server of this context [env: TENURE_CONTEXT] [default: set by `tenure context use`]
     #[arg(long, value_name = "NAME", global = true, conflicts_with = "url", help_heading = "Server")]
     pub(crate) context: Option<String>,
-    /// What proves who asks; better said by the environment or a file, for others can see what a program was started with
-    /// [env: TENURE_TOKEN]
+    /// Access token; other users of this machine can read arguments, so prefer --token-file [env: TENURE_TOKEN]
     #[arg(long, value_name = "TOKEN", global = true, help_heading = "Server")]
     pub(crate) token: Option<Secret>,
-    /// Reads the token from this file [env: TENURE_TOKEN_FILE]
+    /// Read the access token from this file [env: TENURE_TOKEN_FILE]
     #[arg(long, value_name = "FILE", global = true, conflicts_with = "token", help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Reads settings from this file before the person's and the machine's own [env: TENURE_CONFIG]
+    /// Read this settings file before those of the user and the machine [env: TENURE_CONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
     pub(crate) config: Option<PathBuf>,
-    /// Opens this store itself, without a server: a SQLite file (a path or a sqlite:// URL) or a PostgreSQL database (a
-    /// postgres:// URL). Nothing in it is changed unless --write is said
+    /// Open this SQLite file or PostgreSQL database (postgres:// URL) directly, without a server; read-only unless
+    /// --write is passed
     #[arg(
         long,
         value_name = "FILE|URL",
@@ -44,10 +43,10 @@ pub(crate) struct Connect {
         help_heading = "Server"
     )]
     pub(crate) db: Option<String>,
-    /// The schema of the PostgreSQL database that --db names [default: tenure]
+    /// PostgreSQL schema of --db [default: tenure]
     #[arg(long, value_name = "NAME", global = true, requires = "db", help_heading = "Server")]
     pub(crate) db_schema: Option<String>,
-    /// Lets the store that --db names be changed
+    /// Allow changes to the database of --db
     #[arg(long, global = true, requires = "db", help_heading = "Server")]
     pub(crate) write: bool,
 }
@@ -70,7 +69,7 @@ impl FromStr for Secret {
         let is_fit = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         is_fit
             .then(|| Self(text.to_owned()))
-            .ok_or_else(|| "allowed: letters, digits and signs, no spaces".to_owned())
+            .ok_or_else(|| "expected letters, digits and punctuation without spaces".to_owned())
     }
 }
 
@@ -101,16 +100,19 @@ const SECRET_BYTES: u64 = 64 << 10;
 /// The secret that a file holds.
 pub(crate) fn secret_in(file: &Path) -> Result<Secret, Failure> {
     let text = files::text_of(file, SECRET_BYTES)?;
-    text.parse().map_err(|wrong| Failure::Invalid(format!("the token in {}: {wrong}", file.display())))
+    text.parse().map_err(|wrong| Failure::Invalid(format!("invalid token in {}: {wrong}", file.display())))
 }
 
 /// The part of a URL that stands before every path.
 pub(crate) fn base(url: &str) -> Result<String, Failure> {
     let wrong = || {
         let shown: String = url.chars().take(200).collect();
-        Failure::Usage(format!(
-            "url: {shown:?} is none; allowed: http:// or https://, a host, a port, a path"
-        ))
+        let hint = if shown.contains("://") {
+            "expected http:// or https://, a host, and if need be a port and a path"
+        } else {
+            "add http:// or https://"
+        };
+        Failure::Usage(format!("invalid URL {shown:?}: {hint}"))
     };
     let uri: ureq::http::Uri = url.parse().map_err(|_| wrong())?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));

@@ -1,11 +1,13 @@
 //! Work that blocks, and an interruption that ends it at once.
 
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::exit::Failure;
+use crate::screen;
 
 /// What goes on without this program, as told to whoever interrupts it.
 #[derive(Debug, Clone, Default)]
@@ -30,11 +32,11 @@ pub(crate) fn interruptible(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     runtime.block_on(async {
         // Before anything is begun: from the first output on an interruption is heard.
         let mut interrupted = signal(SignalKind::interrupt())
-            .map_err(|source| Failure::System { what: "signals cannot be listened to", source })?;
+            .map_err(|source| Failure::System { what: "cannot listen for signals", source })?;
         let goes = Goes::default();
         let (tell, done) = oneshot::channel();
         let theirs = goes.clone();
@@ -44,8 +46,14 @@ pub(crate) fn interruptible(
         });
         tokio::select! {
             biased;
-            done = done => done.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned()))),
-            _ = interrupted.recv() => Err(goes.said()),
+            done = done => done.unwrap_or_else(|_| Err(Failure::NotWhole("internal error; please report it".to_owned()))),
+            _ = interrupted.recv() => {
+                // What is shown in place of itself does not end its line.
+                if std::io::stderr().is_terminal() {
+                    screen::tell_over("");
+                }
+                Err(goes.said())
+            }
         }
     })
 }

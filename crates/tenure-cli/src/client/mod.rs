@@ -178,7 +178,7 @@ impl Client {
     pub(crate) fn new(base: String, token: Option<Secret>, read_only: Option<ReadOnly>) -> Self {
         let own = is_own(&base);
         if token.is_some() && !own && base.starts_with("http:") {
-            tell(&format!("the access token goes to {base} in the clear; https keeps it secret on its way"));
+            tell(&format!("warning: the access token is sent to {base} unencrypted; use https"));
         }
         let config = Agent::config_builder()
             .http_status_as_error(false)

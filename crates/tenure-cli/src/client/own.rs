@@ -82,18 +82,19 @@ impl Place {
             Purpose::Look | Purpose::Change => {}
         }
         if self.home == Home::in_memory() {
-            return Err(Failure::Usage("--db: what is in memory is in no other program".to_owned()));
+            return Err(Failure::Usage(
+                "--db: memory: holds nothing of another process; pass a file or database".to_owned(),
+            ));
         }
         let is_file = self.home.url.starts_with("sqlite:");
         let path = self.home.kept_in.as_deref().unwrap_or_default();
         if is_file && !Path::new(path).exists() {
-            return Err(Failure::NotThere(format!("--db: there is no file {path}")));
+            return Err(Failure::NotThere(format!("--db: file {path} not found")));
         }
         let standing = self.options().status(&self.home.url).await?;
         if standing.schema < standing.known {
             return Err(Failure::Conflict(format!(
-                "--db: its schema is number {}, and this program works with {}; `tenure db migrate --db …` brings it up to \
-                 date",
+                "--db: schema version {} is older than {}; run `tenure db migrate --db …`",
                 standing.schema, standing.known
             )));
         }
@@ -121,7 +122,7 @@ impl OwnStore {
             .worker_threads(THREADS)
             .enable_all()
             .build()
-            .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+            .map_err(|source| Failure::System { what: "cannot start threads", source })?;
         let (tell, told) = sync_channel(1);
         let named = place.clone();
         // Asked of its own threads, for this one may be one of another runtime, which must not wait in it.
@@ -170,7 +171,7 @@ impl OwnStore {
         within: Duration,
     ) -> Result<Response<ureq::Body>, Trouble> {
         let Some((runtime, ..)) = &self.opened else {
-            return Err(Trouble::silent(&format!("{} is not open any more", self.name), false));
+            return Err(Trouble::silent(&format!("{} is closed", self.name), false));
         };
         // Not before: an operation that was cut off is not carried out by somebody who wants something else.
         let path = request.uri().path();
@@ -192,8 +193,8 @@ impl OwnStore {
 
     fn silent(&self, error: RecvTimeoutError) -> Trouble {
         let what = match error {
-            RecvTimeoutError::Timeout => "has not answered in time",
-            RecvTimeoutError::Disconnected => "has not answered: a mistake in this program ended the answer",
+            RecvTimeoutError::Timeout => "did not answer in time",
+            RecvTimeoutError::Disconnected => "did not answer: internal error",
         };
         Trouble::silent(&format!("{} {what}", self.name), true)
     }
@@ -209,7 +210,7 @@ async fn work_beside(tenure: Tenure, purpose: Purpose, stop: CancellationToken) 
         Purpose::Serve => worker,
     };
     if let Err(error) = worker.run(stop.cancelled()).await {
-        complain(&format!("what is asked for in bulk is not done here any more: {error}"));
+        complain(&format!("bulk operations stopped here: {error}"));
     }
 }
 
@@ -229,15 +230,15 @@ impl Drop for OwnStore {
         match told.recv_timeout(CLOSE_WITHIN) {
             Ok(Ok(())) | Err(RecvTimeoutError::Disconnected) => {}
             // Whatever was answered is durable by then.
-            Ok(Err(error)) => tracing::warn!(%error, "the store was not closed well"),
-            Err(RecvTimeoutError::Timeout) => tracing::warn!("the store has not closed in time"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot close the database"),
+            Err(RecvTimeoutError::Timeout) => tracing::warn!("the database did not close in time"),
         }
         runtime.shutdown_background();
     }
 }
 
 fn mistake() -> Failure {
-    Failure::NotWhole("a mistake in this program ended it".to_owned())
+    Failure::NotWhole("internal error; please report it".to_owned())
 }
 
 /// The body of an answer, part by part as somebody reads it.
@@ -304,10 +305,10 @@ mod tests {
             let request = Request::get(path).body(Body::empty()).unwrap();
             store.ask(request, Duration::from_millis(millis)).err().unwrap().sentence()
         };
-        assert!(why(&store, "/never", 10).contains("has not answered in time"));
-        assert!(why(&store, "/mistake", 60_000).contains("a mistake in this program"));
+        assert!(why(&store, "/never", 10).contains("did not answer in time"));
+        assert!(why(&store, "/mistake", 60_000).contains("internal error"));
         let opened = store.opened.take();
-        assert!(why(&store, "/never", 60_000).contains("is not open any more"));
+        assert!(why(&store, "/never", 60_000).contains("is closed"));
         store.opened = opened;
     }
 }

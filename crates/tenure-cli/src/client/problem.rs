@@ -64,12 +64,16 @@ impl Trouble {
                 | ureq::Error::Rustls(_)
                 | ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve)
         ) || matches!(error, ureq::Error::Io(error) if refused(error));
+        // What is no TLS is no record of it.
+        let is_plain = error.to_string().contains("InvalidContentType");
+        if let (true, Some(rest)) = (is_plain, url.strip_prefix("https://")) {
+            let sentence = format!("{url} does not speak TLS; try http://{rest}");
+            return Self::Lost(Lost { may_have_come: false, sentence });
+        }
         let sentence = if never_came {
-            format!(
-                "nobody answers at {url} ({error}); start a server there with `tenure serve`, or say --url"
-            )
+            format!("no server answers at {url} ({error}); start one with `tenure serve` or pass --url")
         } else {
-            format!("{url} was lost before it answered ({error})")
+            format!("lost the connection to {url} before it answered ({error})")
         };
         Self::Lost(Lost { may_have_come: !never_came, sentence })
     }
@@ -81,7 +85,7 @@ impl Trouble {
 
     /// An answer that makes no sense.
     pub(crate) fn strange(what: &str) -> Self {
-        Self::Strange(format!("what was answered is not understood ({what}); is it a Tenure server?"))
+        Self::Strange(format!("unexpected answer ({what}); is this a Tenure server?"))
     }
 
     /// What is told of it.
@@ -108,12 +112,10 @@ impl ReadOnly {
     fn sentence(&self) -> String {
         match self {
             Self::Context(context) => {
-                format!(
-                    "context {context} is read-only, and this would change something; choose another by --context"
-                )
+                format!("context {context} is read-only; choose another with --context to change anything")
             }
             Self::Store(name) => {
-                format!("{name} is only looked at, and this would change something; say --write if it shall")
+                format!("{name} is open read-only; pass --write to change it")
             }
         }
     }
@@ -132,13 +134,13 @@ impl Refused {
         let name = said("type").and_then(|kind| kind.rsplit(':').next()).unwrap_or_default().to_owned();
         let mut sentence = match said("detail").or_else(|| said("title")) {
             Some(detail) => detail.to_owned(),
-            None => format!("the server answered with status {status} and no reason"),
+            None => format!("the server answered with status {status} without a reason"),
         };
         if let Some(field) = said("field").filter(|field| !sentence.contains(field)) {
             sentence = format!("{field}: {sentence}");
         }
         if let Some(allowed) = said("allowed").filter(|allowed| !sentence.contains(allowed)) {
-            sentence = format!("{sentence}; allowed: {allowed}");
+            sentence = format!("{sentence}; expected {allowed}");
         }
         let number = |name: &str| document[name].as_u64();
         // A value is named with the place of its job, such as `jobs[3].priority`.
@@ -196,7 +198,7 @@ mod tests {
     #[test]
     fn a_problem_is_one_sentence_with_its_field_and_limit() {
         let body = r#"{"type":"urn:tenure:problem:validation","detail":"200 is too much","field":"priority","allowed":"-100 to 100"}"#;
-        assert_eq!(told(422, body), (7, "priority: 200 is too much; allowed: -100 to 100".to_owned()));
+        assert_eq!(told(422, body), (7, "priority: 200 is too much; expected -100 to 100".to_owned()));
         let body =
             r#"{"detail":"priority: 200; allowed: -100 to 100","field":"priority","allowed":"-100 to 100"}"#;
         assert_eq!(told(422, body), (7, "priority: 200; allowed: -100 to 100".to_owned()));

@@ -9,18 +9,12 @@ use crate::exit::Failure;
 use crate::files;
 use crate::screen::print;
 
-/// What can be said to `tenure db backup`.
+/// Arguments of `tenure db backup`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  tenure db backup --db jobs.db /backups/jobs.db
-
-Opening the copy is all that it takes to go on with it: it grants greater fences than the source ever does, so that what was
-granted after the copy cannot be confused with what is granted from it. A PostgreSQL database is copied by pg_dump.")]
 pub(crate) struct Backup {
     #[command(flatten)]
     target: Target,
-    /// Where the copy is put, in the place of an older one; never the file that is in use
+    /// File to write; an older copy is replaced
     #[arg(value_name = "FILE")]
     to: PathBuf,
 }
@@ -32,7 +26,7 @@ pub(crate) fn run(backup: Backup) -> Result<(), Failure> {
     let bytes = std::fs::metadata(&to).map_or(0, |metadata| metadata.len());
     print(&match target.output {
         Form::Json => serde_json::json!({ "file": to.display().to_string(), "bytes": bytes }).to_string(),
-        Form::Table => format!("copied to {}, {}", to.display(), super::status::size(bytes)),
+        Form::Table => format!("copied to {} ({})", to.display(), super::status::size(bytes)),
     });
     Ok(())
 }

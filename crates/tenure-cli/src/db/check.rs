@@ -6,7 +6,7 @@ use super::target::{Form, Target, wait};
 use crate::exit::Failure;
 use crate::screen::print;
 
-/// What can be said to `tenure db check`.
+/// Arguments of `tenure db check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -18,7 +18,7 @@ pub(crate) fn run(check: Check) -> Result<(), Failure> {
     match check.target.output {
         // Texts are always JSON.
         Form::Json => print(&serde_json::json!({ "findings": &findings }).to_string()),
-        Form::Table if findings.is_empty() => print("nothing is wrong"),
+        Form::Table if findings.is_empty() => print("no inconsistencies found"),
         Form::Table => {
             findings.iter().for_each(|found| print(&format!("{:<12} {}", found.about, found.what)))
         }

@@ -10,26 +10,25 @@ use crate::dev::Home;
 use crate::exit::Failure;
 use crate::screen;
 
-/// What can be said to `tenure db copy`.
+/// Arguments of `tenure db copy`.
 #[derive(Debug, Args)]
 pub(crate) struct Copy {
-    /// What is copied: a SQLite file (a path or a sqlite:// URL) or a PostgreSQL database (a postgres:// URL)
+    /// Source: SQLite file or PostgreSQL database (postgres:// URL)
     #[arg(long, value_name = "URL")]
     from: String,
-    /// Where the copy is written: a file that is not there yet, or a database without jobs
+    /// Target: new file, or database without jobs
     #[arg(long, value_name = "URL")]
     to: String,
-    /// The schema of the source, if it is a database and the schema is not `tenure`
+    /// PostgreSQL schema of the source [default: tenure]
     #[arg(long, value_name = "NAME")]
     from_schema: Option<String>,
-    /// The schema of the copy, if that is in a database and not to be in `tenure`
+    /// PostgreSQL schema of the target [default: tenure]
     #[arg(long, value_name = "NAME")]
     to_schema: Option<String>,
-    /// Copies although somebody may be using the source: what they change meanwhile is copied or not, and jobs that run
-    /// now are done again in the copy
+    /// Copy although the source may be in use: concurrent changes may be missing, and running jobs run again in the copy
     #[arg(long)]
     even_in_use: bool,
-    /// For people, or for programs
+    /// Output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Form,
 }
@@ -44,18 +43,18 @@ enum Form {
 pub(crate) fn run(copy: &Copy) -> Result<(), Failure> {
     let (from, to) = (kept(&copy.from, FROM)?, kept(&copy.to, TO)?);
     if from.url == to.url && copy.from_schema == copy.to_schema {
-        return Err(Failure::Usage(format!("{FROM} and {TO} are the same place")));
+        return Err(Failure::Usage(format!("{FROM} and {TO} are the same database")));
     }
     // Opening it would make it.
     if from.url.starts_with("sqlite:")
         && let Some(path) = from.kept_in.as_deref().filter(|path| !Path::new(path).exists())
     {
-        return Err(Failure::NotThere(format!("{FROM}: there is no file {path}")));
+        return Err(Failure::NotThere(format!("{FROM}: file {path} not found")));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     runtime.block_on(work(copy, &from, &to))
 }
 
@@ -65,7 +64,9 @@ const TO: &str = "--to";
 fn kept(place: &str, which: &'static str) -> Result<Home, Failure> {
     let home = Home::named(place);
     if home == Home::in_memory() {
-        return Err(Failure::Usage(format!("{which}: what is in memory is in no other program")));
+        return Err(Failure::Usage(format!(
+            "{which}: memory: cannot be copied from another process; pass a file or database"
+        )));
     }
     Ok(home)
 }
@@ -88,7 +89,7 @@ async fn work(copy: &Copy, from: &Home, to: &Home) -> Result<(), Failure> {
     let closed = (source.close().await, target.close().await);
     let Some(copied) = copied else {
         screen::tell(&format!(
-            "tenure: {} may have a part of the copy now, and cannot be opened then; remove it before you copy again",
+            "tenure: {} may hold an incomplete copy, which cannot be opened; delete it before you copy again",
             names.1
         ));
         return Err(Failure::Interrupted);
@@ -121,15 +122,15 @@ fn refused((from, to): &(String, String), why: &CopyRefusal) -> Failure {
         CopyRefusal::NoCopies => Failure::Usage(why.to_string()),
         CopyRefusal::Occupied(_) => Failure::Conflict(format!("{TO}, {to}: {why}")),
         CopyRefusal::InUse(_) => Failure::Conflict(format!(
-            "{FROM}, {from}: {why}. Stop what uses it and wait until then; or copy all the same with --even-in-use: what \
-             they change meanwhile is copied or not, and jobs that run now are done again"
+            "{FROM}, {from}: {why}. Stop its workers and wait, or pass --even-in-use: concurrent changes may then be \
+             missing from the copy, and running jobs run again"
         )),
         CopyRefusal::Changed { .. } => Failure::Conflict(format!(
-            "{FROM}, {from}: {why}. The copy in {to} is not whole and cannot be opened: stop what uses the source, remove \
-             the copy, and copy again"
+            "{FROM}, {from}: {why}. The copy in {to} is incomplete and cannot be opened: stop the users of the source, \
+             delete the copy and copy again"
         )),
         CopyRefusal::Incomplete { .. } => {
-            Failure::NotWhole(format!("{TO}, {to}: {why}. It cannot be opened: remove it"))
+            Failure::NotWhole(format!("{TO}, {to}: {why}. The copy cannot be opened: delete it"))
         }
     }
 }
@@ -143,8 +144,8 @@ fn tell(form: Form, (from, to): &(String, String), totals: CopyTotals) {
         })
         .to_string(),
         Form::Table => format!(
-            "copied {totals}\nfrom {from}\nto   {to}\nIt can be opened now. Every fence that it grants is greater than any \
-             of the source; do not start programs on the source again"
+            "copied {totals}\nfrom {from}\nto   {to}\nThe copy is ready. It grants larger fencing tokens than the source \
+             did; do not use the source again"
         ),
     });
 }

@@ -6,15 +6,15 @@ use super::target::{Form, Target, wait};
 use crate::exit::Failure;
 use crate::screen::{print, tell};
 
-/// What can be said to `tenure db migrate`.
+/// Arguments of `tenure db migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
     #[command(flatten)]
     target: Target,
-    /// Prints the SQL that is missing and changes nothing: somebody else runs it
+    /// Print the pending SQL and change nothing
     #[arg(long)]
     print_sql: bool,
-    /// Grants this role of a PostgreSQL server all that programs need at run time; it need not own anything
+    /// Grant this PostgreSQL role the rights that servers and workers need
     #[arg(long, value_name = "ROLE")]
     grant_to: Option<String>,
 }
@@ -26,7 +26,7 @@ pub(crate) fn run(migrate: Migrate) -> Result<(), Failure> {
     if print_sql {
         let grants = grant_to.map(|role| target.options().grants(&url, &role)).transpose()?;
         if missing.sql.is_empty() {
-            tell(&format!("the schema is number {} and up to date", missing.to));
+            tell(&format!("schema version {} is up to date", missing.to));
         }
         print(format!("{}{}", missing.sql, grants.unwrap_or_default()).trim_end());
         return Ok(());
@@ -35,8 +35,8 @@ pub(crate) fn run(migrate: Migrate) -> Result<(), Failure> {
     let (from, to) = (missing.from, missing.to);
     match target.output {
         Form::Json => print(&serde_json::json!({ "from": from, "to": to }).to_string()),
-        Form::Table if from == to => print(&format!("the schema is number {to}; nothing was missing")),
-        Form::Table => print(&format!("the schema went from number {from} to {to}")),
+        Form::Table if from == to => print(&format!("schema version {to} is up to date")),
+        Form::Table => print(&format!("migrated from schema version {from} to {to}")),
     }
     Ok(())
 }

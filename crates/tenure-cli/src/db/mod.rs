@@ -13,20 +13,20 @@ use clap::Subcommand;
 
 use crate::exit::Failure;
 
-/// What can be done with a store as a whole.
+/// Commands for a store as a whole.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Db {
-    /// Says how it stands: its server, its schema, how many jobs, who is there
+    /// Show the schema version, size, jobs and workers
     Status(status::Status),
-    /// Brings its schema up to date, or prints the SQL that does
+    /// Migrate the schema, or print the SQL
     Migrate(migrate::Migrate),
-    /// Looks for what must never be; repairs nothing
+    /// Check the data for inconsistencies; changes nothing
     Check(check::Check),
-    /// Copies a SQLite file while programs use it
+    /// Back up a SQLite file while it is in use
     Backup(backup::Backup),
-    /// Gives what a SQLite file does not need any more back to the file system; whoever writes to it meanwhile waits
+    /// Shrink a SQLite file; writers wait meanwhile
     Vacuum(vacuum::Vacuum),
-    /// Copies all of a store into another one in which nothing is: from a file to a database, and back
+    /// Copy everything into an empty database or new file
     Copy(copy::Copy),
 }
 

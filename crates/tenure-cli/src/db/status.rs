@@ -7,7 +7,7 @@ use super::target::{Form, Target, wait};
 use crate::exit::Failure;
 use crate::screen::print;
 
-/// What can be said to `tenure db status`.
+/// Arguments of `tenure db status`.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -37,13 +37,13 @@ fn lines(standing: &Standing) -> Vec<String> {
     let jobs: Vec<String> = standing.jobs.iter().map(|(state, jobs)| format!("{jobs} {state}")).collect();
     lines.push(line("jobs", if jobs.is_empty() { "none".to_owned() } else { jobs.join(", ") }.as_str()));
     if standing.hosts.is_empty() {
-        lines.push(line("hosts", "none is alive"));
+        lines.push(line("hosts", "none alive"));
     }
     for host in &standing.hosts {
-        let alive = format!("{}, {} slots, until {} at least", host.name, host.slots, host.until);
+        let alive = format!("{}, {} slots, alive until at least {}", host.name, host.slots, host.until);
         lines.push(line("host", &alive));
     }
-    lines.push(line("hints", hearing(standing.hearing)));
+    lines.push(line("notify", hearing(standing.hearing)));
     lines.extend(standing.oldest.as_ref().and_then(old).map(|old| line("old", &old)));
     lines
 }
@@ -51,30 +51,26 @@ fn lines(standing: &Standing) -> Vec<String> {
 fn schema(standing: &Standing) -> String {
     let (here, known) = (standing.schema, standing.known);
     match here {
-        0 => format!(
-            "none yet; this program makes number {known}, with `tenure db migrate` or when it is opened"
-        ),
+        0 => format!("none yet; `tenure db migrate` creates version {known}, and so does the first use"),
         here if here < known => {
-            format!("number {here}; this program works with {known}: run `tenure db migrate` as the owner")
+            format!("version {here}; this program needs {known}: run `tenure db migrate` as the owner")
         }
-        here => format!("number {here}, up to date"),
+        here => format!("version {here}, up to date"),
     }
 }
 
 fn hearing(hearing: Hearing) -> &'static str {
     match hearing {
-        Hearing::Hints => "heard: programs tell each other what is new",
-        Hearing::Looks => "not heard, perhaps because of a pooler: programs look from time to time",
-        Hearing::Watches => "not needed: programs watch the file",
+        Hearing::Hints => "LISTEN/NOTIFY works: workers are notified of new jobs",
+        Hearing::Looks => "no LISTEN/NOTIFY, perhaps because of a connection pooler: workers poll",
+        Hearing::Watches => "not needed: workers watch the file",
     }
 }
 
 /// What to say of the oldest transaction, once it is one that somebody should know of.
 fn old(oldest: &Oldest) -> Option<String> {
     let (who, minutes) = (&oldest.who, oldest.seconds / 60);
-    let text = format!(
-        "{who}: its transaction has been open for {minutes} min; what that may still see is not removed"
-    );
+    let text = format!("{who}: transaction open for {minutes} min, which keeps old rows from being removed");
     (minutes > 0).then_some(text)
 }
 
@@ -104,6 +100,6 @@ mod tests {
     fn a_transaction_is_told_of_once_it_is_old() {
         let open_for = |seconds| old(&Oldest { who: "psql of me".to_owned(), seconds });
         assert_eq!(open_for(59), None);
-        assert!(open_for(720).unwrap().starts_with("psql of me: its transaction has been open for 12 min"));
+        assert!(open_for(720).unwrap().starts_with("psql of me: transaction open for 12 min"));
     }
 }

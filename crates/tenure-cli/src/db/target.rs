@@ -12,16 +12,16 @@ use crate::exit::Failure;
 /// Nobody waits behind these calls, and a statement that looks at much may take its time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What all of them can be told.
+/// Arguments that all of them take.
 #[derive(Debug, Args)]
 pub(crate) struct Target {
-    /// A SQLite file (a path or a sqlite:// URL) or a PostgreSQL database (a postgres:// URL)
+    /// SQLite file or PostgreSQL database (postgres:// URL)
     #[arg(long, value_name = "FILE|URL")]
     db: String,
-    /// The schema of a PostgreSQL database that is meant
+    /// PostgreSQL schema
     #[arg(long, alias = "db-schema", value_name = "NAME", default_value = "tenure")]
     schema: String,
-    /// For people, or for programs
+    /// Output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     pub(crate) output: Form,
 }
@@ -52,6 +52,6 @@ pub(crate) fn wait<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T,
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     Ok(runtime.block_on(work)?)
 }

@@ -7,7 +7,7 @@ use super::target::{Form, Target, wait};
 use crate::exit::Failure;
 use crate::screen::print;
 
-/// What can be said to `tenure db vacuum`.
+/// Arguments of `tenure db vacuum`.
 #[derive(Debug, Args)]
 pub(crate) struct Vacuum {
     #[command(flatten)]

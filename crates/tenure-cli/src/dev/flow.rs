@@ -26,7 +26,7 @@ pub(crate) async fn run(tenure: Tenure, per_second: f64) -> Result<(), Error> {
         match tenure.enqueue_draft(next(turn, &chance)).await {
             Ok(_) => {}
             Err(Error::Fault(fault)) if fault.is_passing() => {
-                complain(&format!("a demo job was not enqueued: {fault}"));
+                complain(&format!("cannot enqueue a sample job: {fault}"));
                 SystemClock.sleep(AWAY).await;
             }
             Err(error) => return Err(error),
@@ -34,6 +34,9 @@ pub(crate) async fn run(tenure: Tenure, per_second: f64) -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Jobs at the start.
+pub(super) const AT_START: usize = 7;
 
 fn at_start() -> Vec<Draft> {
     vec![

@@ -3,11 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use serde_json::Value;
 use tenure::{Error, Filter, Job, PageAsk, StateName, Tenure};
 use tenure_http::{Asked, Network, Options, Problem, ProblemType, ServeError, Server, deliveries};
 use tenure_ui::Dashboard;
@@ -59,7 +61,7 @@ pub(super) fn serve(tenure: &Tenure, server: Option<Server>) -> (JoinHandle<()>,
         });
         let ((), delivered) = tokio::join!(serve, worker.run(stopping.cancelled()));
         if let Err(error) = delivered {
-            complain(&format!("webhooks are not told any more: {error}"));
+            complain(&format!("webhooks are no longer delivered: {error}"));
         }
     });
     (served, serving)
@@ -74,12 +76,32 @@ fn stars(tenure: &Tenure) -> Router {
 }
 
 fn a_star() -> BuildStar {
-    BuildStar { name: "a star that was asked for".to_owned() }
+    BuildStar { name: "Sol".to_owned() }
 }
 
-/// The pattern: 202, and the place where it can be watched.
-async fn accepted(State(tenure): State<Tenure>, asked: Asked) -> Result<Response, Problem> {
-    asked.enqueue(&tenure, a_star()).await
+/// The pattern: 202, and the place where it can be watched. A body may name the star.
+async fn accepted(State(tenure): State<Tenure>, asked: Asked, body: Bytes) -> Result<Response, Problem> {
+    asked.enqueue(&tenure, wanted(&body)?).await
+}
+
+/// The star that a body asks for; one without a name if it is empty or names none.
+fn wanted(body: &[u8]) -> Result<BuildStar, Problem> {
+    const EXPECTED: &str = r#"{"name": "Vega"}"#;
+    if body.trim_ascii().is_empty() {
+        return Ok(a_star());
+    }
+    let body: Value = serde_json::from_slice(body).map_err(|error| {
+        Problem::new(ProblemType::Malformed, format!("the body is not JSON: {error}; expected {EXPECTED}"))
+    })?;
+    let name = &body["name"];
+    if name.is_null() {
+        return Ok(a_star());
+    }
+    let Some(name) = name.as_str() else {
+        let detail = format!("invalid name {name}; expected a text, as in {EXPECTED}");
+        return Err(Problem::new(ProblemType::Validation, detail));
+    };
+    Ok(BuildStar { name: name.to_owned() })
 }
 
 /// For whoever follows wherever he is led: the way to the star, once it is there.
@@ -96,9 +118,7 @@ async fn shown_when_built(State(tenure): State<Tenure>) -> Result<Response, Prob
 
 /// A star that was built: what its job has returned.
 async fn star(State(tenure): State<Tenure>, Path(number): Path<u64>) -> Result<Json<Star>, Problem> {
-    let missing = || {
-        Problem::new(ProblemType::NotFound, format!("there is no star {number}, or it is not kept any more"))
-    };
+    let missing = || Problem::new(ProblemType::NotFound, format!("star {number} not found"));
     // The number of a star is the place of its job in the order of acceptance.
     let ask = PageAsk {
         filter: Filter {
@@ -113,4 +133,17 @@ async fn star(State(tenure): State<Tenure>, Path(number): Path<u64>) -> Result<J
     let found = tenure.jobs().page(ask).await?.jobs.into_iter().find(|job| job.seq == number);
     let id = found.ok_or_else(missing)?.id;
     Ok(Json(tenure.wait_for::<BuildStar>(id).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_has_the_name_that_was_asked_for() {
+        let name = |body: &str| wanted(body.as_bytes()).map(|star| star.name).ok();
+        assert_eq!(name(r#"{"name":"Vega"}"#).as_deref(), Some("Vega"));
+        assert_eq!((name(" ").as_deref(), name("{}").as_deref()), (Some("Sol"), Some("Sol")));
+        assert_eq!((name("Vega"), name(r#"{"name":7}"#)), (None, None));
+    }
 }

@@ -42,18 +42,24 @@ pub(crate) fn said(event: &Event, job: Option<&JobRecord>) -> Said {
             say("progress", Tone::Busy, format!("{} {:>3.0} %  {message}", bar(*fraction), fraction * 100.0))
         }
         Happening::Became { state, failure } => became(event, *state, failure.as_deref(), job),
-        Happening::AskedToStop => say("stopping", Tone::Careful, "somebody cancelled it".to_owned()),
+        Happening::AskedToStop => say("stopping", Tone::Careful, "cancel requested".to_owned()),
         Happening::Deleted => say("deleted", Tone::Faint, String::new()),
     }
 }
 
 fn became(event: &Event, state: StateName, failure: Option<&str>, job: Option<&JobRecord>) -> Said {
-    let because = |more: String| match failure {
-        Some(failure) => format!("{more}: {}", first_line(failure)),
+    let because = |more: String| match failure.map(first_line) {
+        // The word before it has said so.
+        Some(failure) => {
+            let why = failure.strip_prefix("cancelled: ").unwrap_or(failure);
+            if more.is_empty() { why.to_owned() } else { format!("{more}: {why}") }
+        }
         None => more,
     };
     let (word, tone, more) = match state {
-        StateName::Succeeded => ("succeeded", Tone::Good, format!("{}{}", took(job), left_behind(job))),
+        StateName::Succeeded => {
+            ("succeeded", Tone::Good, format!("{}{}{}", took(job), of_timer(job), left_behind(job)))
+        }
         StateName::Failed => ("failed", Tone::Bad, because(took(job))),
         StateName::Cancelled => ("cancelled", Tone::Careful, because(took(job))),
         StateName::Blocked => ("blocked", Tone::Faint, String::new()),
@@ -92,7 +98,9 @@ fn until(from: Timestamp, due: Timestamp) -> String {
 /// The timer that brought it, and for which slot.
 fn of_timer(job: Option<&JobRecord>) -> String {
     let slot = job.and_then(|job| job.terms.slot.as_ref());
-    slot.map_or_else(String::new, |slot| format!(" by timer {} for {}", slot.timer, &time_of(slot.at)[..8]))
+    slot.map_or_else(String::new, |slot| {
+        format!(" by schedule {} for {}", slot.timer, &time_of(slot.at)[..8])
+    })
 }
 
 /// How long the last attempt took.
@@ -109,7 +117,7 @@ fn left_behind(job: Option<&JobRecord>) -> String {
     place.map_or_else(String::new, |place| format!(" → {place}"))
 }
 
-fn bar(fraction: f64) -> String {
+pub(crate) fn bar(fraction: f64) -> String {
     let full = (0..10).filter(|step| f64::from(*step) + 0.5 < fraction * 10.0).count();
     "█".repeat(full) + &"░".repeat(10 - full)
 }
@@ -130,7 +138,7 @@ pub(crate) fn time_of(at: Timestamp) -> String {
 }
 
 /// The end of an id: ids that are made one after the other begin alike.
-fn short(id: JobId) -> String {
+pub(crate) fn short(id: JobId) -> String {
     let id = id.to_string();
     id.get(28..).unwrap_or(&id).to_owned()
 }

@@ -1,5 +1,6 @@
 //! `tenure dev`: the library at work, with nothing to set up.
 
+mod board;
 mod flow;
 mod home;
 mod http;
@@ -16,11 +17,13 @@ use tenure::{OpenOptions, StateName, Tenure};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use self::board::Board;
 use self::seed::CatchingUp;
 use self::show::{Seen, Show, standings, unfinished};
+use crate::client::USUAL;
 use crate::exit::Failure;
 use crate::open::shown_in_browser;
-use crate::screen::{Screen, Tone};
+use crate::screen::{self, Screen, Tone};
 
 pub(crate) use self::home::{Home, folder};
 
@@ -29,33 +32,35 @@ pub(crate) fn url_of(db: &str) -> String {
     Home::named(db).url
 }
 
-/// What can be said to `tenure dev`.
+/// Arguments of `tenure dev`.
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
-    /// Keeps the jobs in this SQLite file (a path or a sqlite:// URL) or PostgreSQL database (a postgres:// URL)
-    /// [default: .tenure/dev.db]
+    /// SQLite file or PostgreSQL database (postgres:// URL) [default: .tenure/dev.db]
     #[arg(long, value_name = "FILE|URL", conflicts_with = "memory")]
     db: Option<String>,
-    /// Keeps the jobs in memory: they are gone when the program ends
+    /// Keep the jobs in memory until the program ends
     #[arg(long)]
     memory: bool,
-    /// The port on which it answers over HTTP; 0 for any that is free [default: 8368, or none if that is in use]
+    /// Port to listen on; 0 for any free one [default: 8368]
     #[arg(long, value_name = "P")]
     port: Option<u16>,
-    /// How many demo jobs are enqueued in a second, after the first handful; 0 for none
+    /// Sample jobs per second after the first seven; 0 for none
     #[arg(long, value_name = "N", default_value_t = 0.7, value_parser = rate)]
     jobs_per_second: f64,
-    /// Fills the store with what a shop has done in the last hours, and goes on with it: each page has something to show
+    /// Fill the dashboard with the last hours of a sample shop
     #[arg(long)]
     seed: bool,
-    /// Shows the pages in a browser
+    /// Open the dashboard in a browser
     #[arg(long)]
     open: bool,
+    /// Print every event, not only the end of each attempt
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=1000.0).contains(&rate) { Ok(rate) } else { Err("allowed: 0 to 1000".to_owned()) }
+    let rate: f64 = text.parse().map_err(|_| "expected a number from 0 to 1000".to_owned())?;
+    if (0.0..=1000.0).contains(&rate) { Ok(rate) } else { Err("expected a number from 0 to 1000".to_owned()) }
 }
 
 /// Runs until somebody interrupts it.
@@ -63,7 +68,7 @@ pub(crate) fn run(dev: Dev) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     runtime.block_on(work(dev))
 }
 
@@ -80,6 +85,12 @@ async fn work(dev: Dev) -> Result<(), Failure> {
     let tenure = open_store(&home, past.as_ref()).await?;
     let server = http::server(&tenure, dev.port).await?;
     introduce(&tenure, &dev, server.as_ref(), &screen);
+    let block = block(&home, server.as_ref());
+    let board = (screen::can_pin() && !dev.verbose).then(|| Board::new(block.clone()));
+    if board.is_none() {
+        screen.line("");
+        block.iter().for_each(|line| screen.line(line));
+    }
     if let (true, Some(server)) = (dev.open, &server) {
         show_pages(&format!("http://{}/ui/", server.address()), &screen);
     }
@@ -93,7 +104,8 @@ async fn work(dev: Dev) -> Result<(), Failure> {
         None => None,
     };
     let (end, ended) = oneshot::channel();
-    let show = Show { tenure: tenure.clone(), screen: Arc::clone(&screen), seen: Seen::default() };
+    let (is_verbose, seen) = (dev.verbose, Seen::default());
+    let show = Show { tenure: tenure.clone(), screen: Arc::clone(&screen), seen, is_verbose, board };
     let show = tokio::spawn(show.run(tenure.events(), ended));
     let flow = tokio::spawn(flow::run(tenure.clone(), dev.jobs_per_second));
     let (served, serving) = http::serve(&tenure, server);
@@ -104,6 +116,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
         flowing.abort();
         drop(going_on);
         drop(serving);
+        screen::unpin();
         announce_stop(&tenure, &screen).await;
     };
     let worked = work_until(&tenure, stop, &screen).await;
@@ -112,6 +125,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
     let flowed = if flow.is_finished() { flow.await.ok() } else { None };
     let _ = end.send(());
     let seen = show.await.unwrap_or_default();
+    screen::unpin();
     worked?;
     flowed.transpose()?;
     let left = unfinished(&standings(&tenure).await?);
@@ -133,7 +147,7 @@ async fn work_until(
     });
     let stopped = worked.await?;
     if stopped.told && !over.is_cancelled() {
-        screen.line("the worker was told to end and does no more jobs; start again for another one");
+        screen.line("the worker was asked to stop; restart `tenure dev` for another one");
         stop.await;
     }
     Ok(())
@@ -151,36 +165,57 @@ async fn open_store(home: &Home, past: Option<&CatchingUp>) -> Result<Tenure, Fa
 
 fn show_pages(url: &str, screen: &Screen) {
     if !shown_in_browser(url) {
-        screen.line(&format!("there is no browser to open {url} with"));
+        screen.line(&format!("found no browser to open {url}"));
     }
 }
 
 /// One line for each thing that was opened.
 fn introduce(tenure: &Tenure, dev: &Dev, server: Option<&tenure_http::Server>, screen: &Screen) {
-    let name = |name: &str| screen.paint(Tone::Busy, &format!("{name:<7}"));
+    let line = |name: &str, said: &str| {
+        screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<9}"))));
+    };
     let queues = kinds::QUEUES.map(|(queue, slots)| format!("{queue} ({slots} slots)")).join(", ");
-    screen.line(&format!("{} {}", name("store"), tenure.store().describe()));
-    screen.line(&format!("{} queues {queues}; kinds {}", name("worker"), kinds::KINDS.join(", ")));
+    line("database", &tenure.store().describe());
+    line("worker", &format!("queues {queues}; kinds {}", kinds::KINDS.join(", ")));
     let (timer, when) = kinds::TIMER;
     let meaning = when.parse::<Schedule>().map_or_else(|_| when.to_owned(), |when| when.describe());
-    screen.line(&format!("{} {timer}: echo, {meaning}", name("timer")));
-    screen.line(&match server {
+    line("schedule", &format!("{timer}: echo, {meaning}"));
+    match server {
         Some(server) => {
             let address = server.address();
-            let pages = format!("{} http://{address}/ui/", name("pages"));
-            format!("{} http://{address}; try curl -L http://{address}/demo/stars\n{pages}", name("http"))
+            line("server", &format!("http://{address}"));
+            line("try", &format!("curl -L http://{address}/demo/stars"));
         }
-        None => format!("{} port {} is in use; --port says another", name("http"), http::PORT),
-    });
+        None => line("server", &format!("none: port {} is in use; pass --port 0 for a free one", http::PORT)),
+    }
     if dev.seed {
-        screen.line(&format!(
-            "{} a shop that does not exist; its last hours take a moment, and it goes on",
-            name("seed")
-        ));
+        line("seed", "a sample shop with a history of some hours, which takes a moment to load");
     }
     let rate = dev.jobs_per_second;
-    let then = if rate > 0.0 { format!(", then {rate} in a second") } else { String::new() };
-    screen.line(&format!("{} a handful of demo jobs{then}; Ctrl-C stops", name("flow")));
+    let then = if rate > 0.0 { format!(", then {rate} per second") } else { String::new() };
+    line("jobs", &format!("{} sample jobs{then}", flow::AT_START));
+}
+
+/// Where the dashboard is, and three commands to go on with.
+fn block(home: &Home, server: Option<&tenure_http::Server>) -> Vec<String> {
+    let (first, option) = match server {
+        Some(server) => {
+            let url = format!("http://{}", server.address());
+            let option = if url == USUAL { String::new() } else { format!(" --url {url}") };
+            (format!("Dashboard  {url}/ui/"), option)
+        }
+        None => {
+            let option = home.kept_in.as_ref().map(|place| format!(" --db {place} --write"));
+            (format!("Dashboard  none: port {} is in use", http::PORT), option.unwrap_or_default())
+        }
+    };
+    vec![
+        first,
+        format!("Next       tenure submit echo '{{\"text\": \"hello\"}}' --wait{option}"),
+        format!("           tenure job list{option}"),
+        format!("           tenure top{option}"),
+        "           Ctrl-C stops".to_owned(),
+    ]
 }
 
 async fn announce_stop(tenure: &Tenure, screen: &Screen) {
@@ -207,7 +242,9 @@ fn farewell(seen: Seen, left: u64, home: &Home, screen: &Screen) {
         (None, 0) => "the jobs were in memory and are gone".to_owned(),
         (None, left) => format!("the jobs were in memory and are gone, {left} of them unfinished"),
         (Some(place), 0) => format!("all jobs have ended; they are kept in {place}"),
-        (Some(place), left) => format!("{left} {} left in {place}; start again and they go on", plural(left)),
+        (Some(place), left) => {
+            format!("{left} {} left in {place}; the next start resumes them", plural(left))
+        }
     });
 }
 

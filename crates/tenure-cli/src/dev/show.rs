@@ -8,10 +8,13 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::oneshot;
 
+use super::board::Board;
 use super::line::{line, time_of};
 use crate::screen::{Screen, Tone};
 
 const SUMMARY_EVERY: Duration = Duration::from_secs(10);
+/// How often what is pinned to a terminal is drawn anew.
+const BOARD_EVERY: Duration = Duration::from_millis(500);
 
 /// What was seen while the program ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +31,10 @@ pub(crate) struct Show {
     pub(crate) tenure: Tenure,
     pub(crate) screen: Arc<Screen>,
     pub(crate) seen: Seen,
+    /// Every event is a line of its own, and not only the end of an attempt.
+    pub(crate) is_verbose: bool,
+    /// What is pinned to the terminal, if there is one.
+    pub(crate) board: Option<Board>,
 }
 
 impl Show {
@@ -37,14 +44,15 @@ impl Show {
         mut events: Receiver<Arc<Event>>,
         mut ended: oneshot::Receiver<()>,
     ) -> Seen {
-        let mut summary = SystemClock.sleep(SUMMARY_EVERY);
+        let every = if self.board.is_some() { BOARD_EVERY } else { SUMMARY_EVERY };
+        let mut summary = SystemClock.sleep(Duration::ZERO);
         loop {
             tokio::select! {
                 biased;
                 _ = &mut ended => break,
                 () = &mut summary => {
                     self.summarise().await;
-                    summary = SystemClock.sleep(SUMMARY_EVERY);
+                    summary = SystemClock.sleep(every);
                 }
                 event = events.recv() => match event {
                     Ok(event) => self.show(&event).await,
@@ -64,6 +72,12 @@ impl Show {
 
     async fn show(&mut self, event: &Event) {
         self.seen.count(event);
+        if let Some(board) = &mut self.board {
+            board.note(event);
+        }
+        if !self.is_verbose && !ends_an_attempt(event) {
+            return;
+        }
         // Only where a job came into or left a state is there more to know than the event tells.
         let job = match event.what {
             Happening::Enqueued | Happening::Became { .. } => self.tenure.jobs().get(event.id).await.ok(),
@@ -77,19 +91,38 @@ impl Show {
 
     fn missed(&mut self, missed: u64) {
         self.seen.missed += missed;
-        self.screen.line(
-            &self.screen.paint(
-                Tone::Careful,
-                &format!("… {missed} events came too fast to be shown; nothing is lost"),
-            ),
-        );
+        self.screen.line(&self.screen.paint(
+            Tone::Careful,
+            &format!("… {missed} events are not shown: too many at once; no job is lost"),
+        ));
     }
 
     async fn summarise(&self) {
         let Ok(standings) = standings(&self.tenure).await else { return };
+        if let Some(board) = &self.board {
+            return board.draw(&words(&standings), &self.screen);
+        }
+        if !self.is_verbose {
+            return;
+        }
         let now = time_of(self.tenure.store().clock().now());
         let text = format!("{now}  ── {}", words(&standings));
         self.screen.line(&self.screen.paint(Tone::Faint, &text));
+    }
+}
+
+/// Whether an attempt of a job has come to its end.
+fn ends_an_attempt(event: &Event) -> bool {
+    match &event.what {
+        Happening::Became { state, failure } => {
+            matches!(state, StateName::Succeeded | StateName::Failed | StateName::Cancelled)
+                || failure.is_some()
+        }
+        Happening::Enqueued
+        | Happening::Started { .. }
+        | Happening::Progressed { .. }
+        | Happening::AskedToStop
+        | Happening::Deleted => false,
     }
 }
 
@@ -128,6 +161,7 @@ pub(crate) fn unfinished(standings: &[(StateName, u64)]) -> u64 {
 }
 
 fn words(standings: &[(StateName, u64)]) -> String {
-    let all: Vec<String> = standings.iter().map(|(state, jobs)| format!("{state} {jobs}")).collect();
-    all.join(" · ")
+    let all = standings.iter().filter(|(_, jobs)| *jobs > 0).map(|(state, jobs)| format!("{jobs} {state}"));
+    let all: Vec<String> = all.collect();
+    if all.is_empty() { "no jobs yet".to_owned() } else { all.join(" · ") }
 }

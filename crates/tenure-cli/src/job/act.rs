@@ -10,6 +10,7 @@ use super::bulk::{self, Meant};
 use super::document::{self, Document};
 use crate::client::{Ask, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::{Shape, safe};
 use crate::screen;
 use crate::span::span;
@@ -17,41 +18,41 @@ use crate::span::span;
 /// Which jobs.
 #[derive(Debug, Args)]
 struct Ids {
-    /// Which; several may be said
+    /// Job ids, or at least eight characters of each
     #[arg(value_name = "ID", required_unless_present = "query")]
     ids: Vec<String>,
     #[command(flatten)]
     meant: Meant,
 }
 
-/// What can be said to `tenure job cancel`.
+/// Arguments of `tenure job cancel`.
 #[derive(Debug, Args)]
 pub(super) struct Cancel {
     #[command(flatten)]
     ids: Ids,
-    /// Why, for people
+    /// Reason, shown with the job
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// How long a holder has to stop [default: 30s]
+    /// Time for a running handler to stop [default: 30s]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     grace: Option<Duration>,
 }
 
-/// What can be said to `tenure job retry`.
+/// Arguments of `tenure job retry`.
 #[derive(Debug, Args)]
 pub(super) struct Retry {
     #[command(flatten)]
     ids: Ids,
 }
 
-/// What can be said to `tenure job run-now`.
+/// Arguments of `tenure job run-now`.
 #[derive(Debug, Args)]
 pub(super) struct RunNow {
     #[command(flatten)]
     ids: Ids,
 }
 
-/// What can be said to `tenure job rm`.
+/// Arguments of `tenure job rm`.
 #[derive(Debug, Args)]
 pub(super) struct Rm {
     #[command(flatten)]
@@ -93,20 +94,16 @@ fn each(
     }
     let (mut refused, mut first) = (None::<Failure>, true);
     for id in &ids.ids {
-        match with.client.ask(&ask(&escaped(id))) {
-            Ok(answer) if answer.status == 204 => {
-                with.out.tell(&format!("job {} is removed", safe::line(id)))
-            }
+        let asked = ids::job(&with.client, id).and_then(|id| Ok(with.client.ask(&ask(&escaped(&id)))?));
+        match asked {
+            Ok(answer) if answer.status == 204 => with.out.tell(&format!("deleted job {}", safe::line(id))),
             Ok(answer) => {
                 told(with, &Document::of(answer.text())?, answer.status, std::mem::take(&mut first))?
             }
-            Err(trouble) => {
-                let failure = Failure::from(trouble);
-                match refused {
-                    None => refused = Some(failure),
-                    Some(_) => screen::complain(&failure.to_string()),
-                }
-            }
+            Err(failure) => match refused {
+                None => refused = Some(failure),
+                Some(_) => screen::complain(&failure.to_string()),
+            },
         }
     }
     with.out.flush()?;
@@ -120,7 +117,7 @@ fn told(with: &mut With, job: &Document, status: u16, first: bool) -> Result<(),
         }
         None => {
             let asked = status == 202 && job.read["cancel_requested_at"].is_string() && !job.has_ended();
-            let stands = if asked { "runs, and was asked to stop" } else { "is now" };
+            let stands = if asked { "is running and was asked to stop" } else { "is now" };
             let state = if asked { String::new() } else { format!(" {}", safe::line(job.state())) };
             with.out.tell(&format!("job {} {stands}{state}", job.id()));
             Ok(())

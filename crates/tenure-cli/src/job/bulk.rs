@@ -16,13 +16,13 @@ use crate::screen;
 /// Which jobs are meant by a search.
 #[derive(Debug, Args)]
 pub(super) struct Meant {
-    /// All that this search means, such as 'state:failed error:"timed out" created:>-12h'
+    /// All jobs that match this search, such as 'state:failed created:>-12h'
     #[arg(long, value_name = "SEARCH", conflicts_with = "ids")]
     pub query: Option<String>,
-    /// Shows how many jobs the search means, and does nothing
+    /// Print the number of matching jobs and change nothing
     #[arg(long, requires = "query")]
     dry_run: bool,
-    /// Does it without asking first
+    /// Skip the confirmation
     #[arg(long, requires = "query")]
     yes: bool,
 }
@@ -44,13 +44,13 @@ pub(super) fn run(
         serde_json::from_slice(&preview.body).map_err(|error| Trouble::strange(&error.to_string()))?;
     let jobs = preview["matched"].as_u64().unwrap_or_default();
     let more = if preview["capped"] == true { " or more" } else { "" };
-    let plural = if jobs == 1 && more.is_empty() { "job is" } else { "jobs are" };
-    with.out.tell(&format!("{jobs}{more} {plural} meant{}", sample(&preview, jobs)));
+    let plural = if jobs == 1 && more.is_empty() { "job matches" } else { "jobs match" };
+    with.out.tell(&format!("{jobs}{more} {plural}{}", sample(&preview, jobs)));
     if meant.dry_run || (jobs == 0 && more.is_empty()) {
         return Ok(());
     }
     if !meant.yes && !agreed(action)? {
-        with.out.tell("nothing was done");
+        with.out.tell("nothing was changed");
         return Ok(());
     }
     body["dry_run"] = json!(false);
@@ -71,17 +71,17 @@ fn told(with: &mut With, id: &str) -> Result<(), Failure> {
     let tally: Value =
         serde_json::from_slice(&answer.body).map_err(|error| Trouble::strange(&error.to_string()))?;
     let parts = [
-        ("done", "were changed"),
-        ("asked", "run, and were asked to stop"),
-        ("already", "were so already"),
-        ("refused", "were left as they are: they are in another state"),
+        ("done", "changed"),
+        ("asked", "running and asked to stop"),
+        ("already", "unchanged: already in that state"),
+        ("refused", "unchanged: not possible in their state"),
     ];
     let of = |(name, what): (&str, &str)| {
         let jobs = tally[name].as_u64().filter(|jobs| *jobs > 0)?;
         Some(format!("{jobs} {what}"))
     };
     let said: Vec<String> = parts.into_iter().filter_map(of).collect();
-    with.out.tell(&if said.is_empty() { "no job was there any more".to_owned() } else { said.join("; ") });
+    with.out.tell(&if said.is_empty() { "no job was left to change".to_owned() } else { said.join("; ") });
     Ok(())
 }
 
@@ -93,17 +93,28 @@ fn sample(preview: &Value, jobs: u64) -> String {
     if shown.is_empty() { String::new() } else { format!(": {}{more}", shown.join(", ")) }
 }
 
+/// The action as a person says it.
+fn verb(action: &str) -> &'static str {
+    match action {
+        "cancel" => "Cancel",
+        "retry" => "Retry",
+        "run_now" => "Run",
+        "delete" => "Delete",
+        _ => "Change",
+    }
+}
+
 /// Asks a person. Nobody else is asked, and without being asked nobody agrees.
 fn agreed(action: &str) -> Result<bool, Failure> {
     if !stdin().is_terminal() {
         return Err(Failure::Usage(
-            "nobody is there to be asked whether all of them are meant; --yes says so".to_owned(),
+            "cannot ask for confirmation: standard input is not a terminal; pass --yes".to_owned(),
         ));
     }
-    screen::tell(&format!("{action} all of them? Type yes to go on: "));
+    screen::tell(&format!("{} these jobs? Type yes to continue: ", verb(action)));
     let mut line = String::new();
     stdin()
         .read_line(&mut line)
-        .map_err(|source| Failure::System { what: "the answer cannot be read", source })?;
+        .map_err(|source| Failure::System { what: "cannot read the answer", source })?;
     Ok(line.trim() == "yes")
 }

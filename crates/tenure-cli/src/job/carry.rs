@@ -11,16 +11,12 @@ use super::list::{Which, pages};
 use crate::client::Trouble;
 use crate::exit::Failure;
 
-/// What can be said to `tenure job export`.
+/// Arguments of `tenure job export`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  tenure job export --state failed > failed.ndjson
-  tenure job export --state queued,scheduled --for-import > waiting.ndjson")]
 pub(super) struct Export {
     #[command(flatten)]
     which: Which,
-    /// Prints only what `tenure job import` reads, under the same ids: what a job was to be, not what became of it
+    /// Print only what `tenure job import` reads: no state, result or errors
     #[arg(long)]
     for_import: bool,
 }

@@ -10,39 +10,40 @@ use super::document::{self, Document};
 use super::submit::note;
 use crate::client::{Ask, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::safe;
 use crate::span::span;
 
-/// What can be said to `tenure job edit`.
+/// Arguments of `tenure job edit`.
 #[derive(Debug, Args)]
 pub(super) struct Edit {
-    /// Which
+    /// Job id, or at least eight characters of it
     id: String,
-    /// Where it waits
+    /// Queue to move the job to
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
-    /// Its place among the due jobs of its queue: from -100, the first, to 100
+    /// Priority from -100 (first) to 100 (last)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// When it is due, such as 2026-03-28T12:00:00Z
+    /// Time to run at, such as 2026-03-28T12:00:00Z
     #[arg(long, value_name = "INSTANT", conflicts_with = "delay")]
     at: Option<String>,
-    /// In how long it is due, such as 10m
+    /// Delay from now, such as 10m
     #[arg(long = "in", id = "delay", value_name = "SPAN", value_parser = span)]
     delay: Option<Duration>,
-    /// How many attempts it has in all
+    /// Maximum number of attempts
     #[arg(long, value_name = "N")]
     attempts: Option<u32>,
-    /// A word to find it by, in place of those that it has; more than one may be said
+    /// Replace the tags by this one (repeatable)
     #[arg(long = "tag", value_name = "WORD", conflicts_with = "no_tags")]
     tags: Vec<String>,
-    /// No words to find it by
+    /// Remove all tags
     #[arg(long)]
     no_tags: bool,
-    /// A note in place of the one of its name; more than one may be said
+    /// Set a metadata entry (repeatable)
     #[arg(long = "meta", value_name = "NAME=TEXT", value_parser = note)]
     meta: Vec<(String, String)>,
-    /// A note that is removed; more than one may be said
+    /// Remove a metadata entry (repeatable)
     #[arg(long = "no-meta", value_name = "NAME")]
     no_meta: Vec<String>,
 }
@@ -62,9 +63,9 @@ pub(super) fn run(edit: &Edit, with: &mut With) -> Result<(), Failure> {
     say("meta", (!notes.is_empty()).then(|| notes.into()));
     if body.is_empty() {
         let all = "--queue, --priority, --at, --in, --attempts, --tag, --no-tags, --meta or --no-meta";
-        return Err(Failure::Usage(format!("nothing is to be changed; say {all}")));
+        return Err(Failure::Usage(format!("nothing to change; pass {all}")));
     }
-    let path = format!("/v1/jobs/{}", escaped(&edit.id));
+    let path = format!("/v1/jobs/{}", escaped(&ids::job(&with.client, &edit.id)?));
     let looked_at = with.client.ask(&Ask::get(path.clone()))?;
     let answer = with.client.ask(&Ask::patch(path, &body.into(), looked_at.tag.as_deref()))?;
     let job = Document::of(answer.text())?;

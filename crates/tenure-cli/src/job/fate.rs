@@ -1,6 +1,8 @@
 //! Waiting for a job, and ending as it does.
 
 use std::str::FromStr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure::{Clock, Moment, SystemClock};
@@ -8,9 +10,15 @@ use tenure::{Clock, Moment, SystemClock};
 use super::document::Document;
 use super::progress::Progress;
 use super::{With, document};
-use crate::client::{Followed, Patience, follow};
+use crate::client::{Ask, Client, Followed, Patience, escaped, follow};
 use crate::exit::Failure;
 use crate::output::safe;
+use crate::with::text;
+
+/// A job that begins sooner needs no reason why it has not.
+const WAITS_AFTER: Duration = Duration::from_secs(1);
+const WAITS_EVERY: Duration = Duration::from_secs(3);
+const WAITS_WITHIN: Duration = Duration::from_secs(2);
 
 /// For how long somebody waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,25 +48,51 @@ impl Wait {
 pub(super) fn wait(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure> {
     let id = &safe::line(id);
     with.goes.on(goes_on(with, id));
-    let mut progress = Progress::new(with.out.quiet);
+    let progress = Mutex::new(Progress::new(with.out.quiet));
+    let shown = || progress.lock().unwrap_or_else(PoisonError::into_inner);
     let patience = Patience::of_one_who_was_answered();
-    let followed = follow(&with.client, id, wait.until(), patience, |text| {
-        progress.tell(&Document::of(text.to_owned())?);
-        Ok(())
+    let (client, (stop, stopped)) = (&with.client, channel::<()>());
+    let followed = std::thread::scope(|scope| {
+        if !with.out.quiet {
+            scope.spawn(move || why_it_waits(client, id, &stopped, &|why| shown().waits(why)));
+        }
+        let followed = follow(client, id, wait.until(), patience, |text| {
+            shown().tell(&Document::of(text.to_owned())?);
+            Ok(())
+        });
+        drop(stop);
+        followed
     });
-    progress.end();
+    shown().end();
     end(with, id, followed?)
+}
+
+/// Says why a job does not run, whenever that changes, until nobody wants to know.
+fn why_it_waits(client: &Client, id: &str, stopped: &Receiver<()>, tell: &dyn Fn(&str)) {
+    let (mut told, mut next) = (String::new(), WAITS_AFTER);
+    while stopped.recv_timeout(next) == Err(RecvTimeoutError::Timeout) {
+        next = WAITS_EVERY;
+        let ask = Ask::get(format!("/v1/jobs/{}/explain", escaped(id))).within(WAITS_WITHIN);
+        // Who may not ask is not told.
+        let Ok(Ok(answer)) = client.ask(&ask).map(|answer| answer.json()) else { continue };
+        let (reason, why) = (text(&answer, "/reason"), text(&answer, "/detail"));
+        if !["running", "finished", "ending", "next"].contains(&reason) && told != why {
+            why.clone_into(&mut told);
+            tell(&safe::line(why));
+        }
+    }
 }
 
 /// What becomes of a job that nobody here waits for any more.
 fn goes_on(with: &With, id: &str) -> String {
     match with.client.base() {
         Some(_) => {
-            format!("job {id} goes on; `tenure job watch {id}` shows it, `tenure job cancel {id}` ends it")
+            format!(
+                "job {id} continues; watch it with `tenure job watch {id}`, cancel it with `tenure job cancel {id}`"
+            )
         }
         None => format!(
-            "job {id} stays in the store as it is, and goes on once somebody works there, such as a `tenure serve`; `tenure job \
-             cancel {id} --db … --write` with the same store ends it"
+            "job {id} stays in the database until a worker runs it; cancel it with `tenure job cancel {id} --db … --write`"
         ),
     }
 }
@@ -72,15 +106,28 @@ pub(super) fn end(with: &mut With, id: &str, followed: Followed) -> Result<(), F
                 document::rows(&mut with.out, std::slice::from_ref(&document), true)?;
                 with.out.flush()?;
             } else if document.state() == "succeeded" {
-                with.out.tell(&format!("job {id} has succeeded"));
+                with.out.tell(&format!("job {id} succeeded"));
             }
             of(&document)
         }
-        Followed::Removed => Err(Failure::NotThere(format!("job {id} was removed by somebody"))),
+        Followed::Removed => Err(Failure::NotThere(format!("job {id} was deleted"))),
         Followed::Over => {
-            Err(Failure::WaitOver(format!("job {id} has not ended in time; {}", goes_on(with, id))))
+            Err(Failure::WaitOver(format!("job {id} did not end within the timeout; {}", goes_on(with, id))))
         }
     }
+}
+
+/// Prints what a job that has succeeded has returned, if it has returned anything and its document was not printed.
+pub(super) fn result(with: &mut With, id: &str) -> Result<(), Failure> {
+    if with.out.chosen().is_some() {
+        return Ok(());
+    }
+    // Who may enqueue need not be allowed to read.
+    match with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(id)))) {
+        Ok(answer) if answer.status == 200 && answer.text() != "null" => with.out.document(&answer.text())?,
+        Ok(_) | Err(_) => {}
+    }
+    with.out.flush()
 }
 
 /// The fate of a job that has ended, as that of this program.
@@ -90,8 +137,8 @@ pub(super) fn of(document: &Document) -> Result<(), Failure> {
     let why =
         why.filter(|why| !why.is_empty()).map_or_else(String::new, |why| format!(": {}", safe::line(why)));
     match document.state() {
-        "failed" => Err(Failure::Unsuccessful(format!("job {id} has failed{why}"))),
-        "cancelled" => Err(Failure::Unsuccessful(format!("job {id} was cancelled{why}"))),
+        "failed" => Err(Failure::Unsuccessful(format!("job {id} failed{why}"))),
+        "cancelled" => Err(Failure::Unsuccessful(format!("job {id} was canceled{why}"))),
         _ => Ok(()),
     }
 }

@@ -14,7 +14,7 @@ use tenure::{Chance, Clock, JobId, SystemClock, Timestamp};
 use super::With;
 use crate::client::{Ask, Client, Patience, Trouble};
 use crate::exit::Failure;
-use crate::output::safe;
+use crate::output::{counted, safe};
 use crate::screen;
 
 /// What a server takes at once.
@@ -23,20 +23,16 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024 - 1024;
 /// Longest line that is read: no job is as large.
 const LINE_BYTES: usize = BATCH_BYTES;
 
-/// What can be said to `tenure job import`.
+/// Arguments of `tenure job import`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-A line is what POST /v1/jobs takes, such as {\"kind\": \"mail\", \"args\": {\"to\": \"a@example.com\"}, \"queue\": \"mail\"}.
-A job without an id gets one that follows from --import-id and the number of its line: with the same --import-id the
-same file can be imported again after whatever has stopped it, and no job is there twice.")]
 pub(super) struct Import {
-    /// The file, or - for standard input
+    /// File to read; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The id of this import, a UUID [default: drawn, and told if it has to be repeated]
+    /// UUID of this import, for a repeat [default: random, printed if the import stops]
     #[arg(long, value_name = "ID")]
     import_id: Option<JobId>,
-    /// Begins at this line
+    /// Line to start at
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     from_line: u64,
 }
@@ -78,26 +74,24 @@ pub(super) fn run(import: &Import, with: &mut With) -> Result<(), Failure> {
     let again = |line: u64| {
         let file = safe::line(&import.file.to_string_lossy());
         format!(
-            "repeat it with `tenure job import {file} --import-id {own} --from-line {line}`; no job is there twice"
+            "continue with `tenure job import {file} --import-id {own} --from-line {line}`; no job is enqueued twice"
         )
     };
-    with.goes.on(format!("what was accepted stays; {}", again(import.from_line)));
+    with.goes.on(format!("accepted jobs stay; {}", again(import.from_line)));
     let mut tally = Tally::default();
     let quiet = with.out.quiet;
     match all(&with.client, file, (own, import.from_line), &mut tally, &Shown { size, quiet }) {
         Ok(()) => {
             with.out.tell(&format!(
-                "{} jobs were accepted, {} were there already",
-                tally.accepted, tally.repeated
+                "{} accepted, {} already there",
+                counted(tally.accepted as u64, "job"),
+                tally.repeated
             ));
             Ok(())
         }
         Err(Stopped { line, why }) => {
             let done = tally.accepted + tally.repeated;
-            screen::complain(&format!(
-                "stopped at line {line}; {done} jobs before it are there. {}",
-                again(line)
-            ));
+            screen::complain(&format!("stopped at line {line} after {done} jobs; {}", again(line)));
             Err(why)
         }
     }
@@ -132,7 +126,7 @@ fn all(
         line.clear();
         let read = file.by_ref().take(LINE_BYTES as u64 + 1).read_until(b'\n', &mut line);
         let stop = |why: Failure| Stopped { line: number, why };
-        let read = read.map_err(|source| stop(Failure::System { what: "the file was not read", source }))?;
+        let read = read.map_err(|source| stop(Failure::System { what: "cannot read the file", source }))?;
         if read == 0 {
             break;
         }
@@ -214,11 +208,11 @@ fn send(
 /// A line as it is sent: with an id.
 fn order(line: &[u8], own: JobId, number: u64) -> Result<Vec<u8>, String> {
     if line.len() > LINE_BYTES {
-        return Err(format!("it is longer than {LINE_BYTES} bytes"));
+        return Err(format!("longer than {LINE_BYTES} bytes"));
     }
-    let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?.trim();
+    let text = std::str::from_utf8(line).map_err(|_| "not UTF-8".to_owned())?.trim();
     let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text)
-        .map_err(|error| safe::line(&format!("no object of JSON, at column {}: {error}", error.column())))?;
+        .map_err(|error| safe::line(&format!("not a JSON object, at column {}: {error}", error.column())))?;
     if fields.contains_key("id") {
         return Ok(text.as_bytes().to_vec());
     }

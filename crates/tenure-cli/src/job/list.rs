@@ -8,7 +8,7 @@ use super::With;
 use super::document::{self, Document};
 use crate::client::{Ask, Patience, Trouble, escaped};
 use crate::exit::Failure;
-use crate::output::Shape;
+use crate::output::{Shape, counted};
 
 /// How many are shown if nobody says otherwise.
 const USUAL: usize = 50;
@@ -18,50 +18,50 @@ const PAGE: usize = 200;
 /// Which jobs are meant.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Which {
-    /// That this search means, such as 'state:failed kind:mail args.user.id:42 -tag:test'
+    /// Search, such as 'state:failed kind:mail args.user.id:42 -tag:test'
     #[arg(value_name = "SEARCH")]
     q: Option<String>,
-    /// In this state: scheduled, queued, blocked, running, succeeded, failed or cancelled; may be said often
+    /// Only these states: scheduled, queued, blocked, running, succeeded, failed, cancelled
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<String>,
-    /// In this queue; may be said often
+    /// Only these queues
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     queue: Vec<String>,
-    /// Of this kind; may be said often
+    /// Only these kinds
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     kind: Vec<String>,
-    /// With this word; if it is said often, with all of them
+    /// Only jobs with all of these tags
     #[arg(long, value_name = "WORD", value_delimiter = ',')]
     tag: Vec<String>,
-    /// Accepted then or later, such as 2026-03-28T12:00:00Z
+    /// Created at this time or later, such as 2026-03-28T12:00:00Z
     #[arg(long, value_name = "INSTANT")]
     created_from: Option<String>,
-    /// Accepted before that
+    /// Created before this time
     #[arg(long, value_name = "INSTANT")]
     created_before: Option<String>,
-    /// Ended then or later
+    /// Ended at this time or later
     #[arg(long, value_name = "INSTANT")]
     ended_from: Option<String>,
-    /// Ended before that
+    /// Ended before this time
     #[arg(long, value_name = "INSTANT")]
     ended_before: Option<String>,
-    /// In which order: newest or oldest by acceptance; last_ended or first_ended lists those that have ended
+    /// Order: newest, oldest, last_ended or first_ended [default: newest]
     #[arg(long, value_name = "ORDER")]
     order: Option<String>,
 }
 
-/// How many of them.
+/// Number of jobs.
 #[derive(Debug, Clone, Args)]
 pub(super) struct HowMany {
-    /// How many at most
+    /// Maximum number of jobs
     #[arg(short = 'n', long, value_name = "N", default_value_t = USUAL)]
     limit: usize,
-    /// All, however many there are
+    /// List all jobs
     #[arg(long, conflicts_with = "limit")]
     all: bool,
 }
 
-/// What can be said to `tenure job list`.
+/// Arguments of `tenure job list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub(crate) struct List {
     how_many: HowMany,
 }
 
-/// What can be said to `tenure ps`.
+/// Arguments of `tenure ps`.
 #[derive(Debug, Args)]
 pub(crate) struct Ps {
     #[command(flatten)]
@@ -128,8 +128,10 @@ fn show(which: &Which, how_many: &HowMany, with: &mut With) -> Result<(), Failur
         document::rows(&mut with.out, &documents, std::mem::take(&mut first))
     })?;
     if more.is_some() {
-        with.out
-            .tell(&format!("{shown} are shown, and there are more: --all shows them, --limit says how many"));
+        with.out.tell(&format!(
+            "{} shown, more match; list more with --limit N or --all",
+            counted(shown as u64, "job")
+        ));
     }
     Ok(())
 }

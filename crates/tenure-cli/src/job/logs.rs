@@ -12,30 +12,31 @@ use super::document::Document;
 use super::fate::{self, Wait};
 use crate::client::{Ask, Followed, Patience, Trouble, escaped};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::{Shape, safe};
 
 /// Lines of one request.
 const PAGE: usize = 500;
 
-/// What can be said to `tenure job logs`.
+/// Arguments of `tenure job logs`.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
-    /// Whose
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
-    /// Goes on until the job has ended
+    /// Follow the log until the job ends
     #[arg(short, long)]
     follow: bool,
-    /// Only what this delivery of the job has logged; the first one is 1
+    /// Only lines of this delivery; the first is 1
     #[arg(long, value_name = "N")]
     attempt: Option<u64>,
-    /// Of what there is, only so many lines, the last ones
+    /// Only the last N lines
     #[arg(long, value_name = "N")]
     tail: Option<usize>,
-    /// Only what was logged since then: an instant, or a span such as 10m ago
+    /// Only lines since this time: 2026-03-28T12:00:00Z, or 10m for ten minutes ago
     #[arg(long, value_name = "SPAN|INSTANT", value_parser = since)]
     since: Option<Timestamp>,
-    /// Shows with each line when it was logged, and by which delivery of the job
+    /// Print the time and delivery of each line
     #[arg(long)]
     timestamps: bool,
 }
@@ -56,7 +57,8 @@ fn since(text: &str) -> Result<Timestamp, String> {
     if let Ok(instant) = text.parse() {
         return Ok(instant);
     }
-    let ago = crate::span::span(text).map_err(|allowed| format!("{allowed}; or an instant"))?;
+    let ago = crate::span::span(text)
+        .map_err(|allowed| format!("{allowed}; or a time such as 2026-03-28T12:00:00Z"))?;
     Ok(SystemClock.now().before(ago))
 }
 
@@ -67,8 +69,9 @@ struct Page {
 }
 
 pub(super) fn run(logs: &Logs, with: &mut With) -> Result<(), Failure> {
+    let id = ids::job(&with.client, &logs.id)?;
     let mut reader = Reader {
-        id: &logs.id,
+        id: &id,
         behind: None,
         timestamps: logs.timestamps,
         attempt: logs.attempt,
@@ -79,7 +82,7 @@ pub(super) fn run(logs: &Logs, with: &mut With) -> Result<(), Failure> {
         while reader.page(with)? == PAGE {}
         return reader.let_go(with);
     }
-    with.goes.on(format!("job {} goes on", safe::line(&logs.id)));
+    with.goes.on(format!("job {} continues", safe::line(&id)));
     reader.follow(with, None, Patience::new()).map(drop)
 }
 
@@ -87,7 +90,7 @@ pub(super) fn run(logs: &Logs, with: &mut With) -> Result<(), Failure> {
 pub(crate) fn shown(with: &mut With, id: &str, follow: bool) -> Result<Option<Followed>, Failure> {
     let mut reader = Reader { id, behind: None, timestamps: false, attempt: None, since: None, last: None };
     if follow {
-        with.goes.on(format!("run {} goes on", safe::line(id)));
+        with.goes.on(format!("run {} continues", safe::line(id)));
         return reader.follow(with, None, Patience::new()).map(Some);
     }
     while reader.page(with)? == PAGE {}
@@ -97,7 +100,7 @@ pub(crate) fn shown(with: &mut With, id: &str, follow: bool) -> Result<Option<Fo
 /// Prints what a job that was just accepted logs, and ends as the job does.
 pub(super) fn follow_to_the_end(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure> {
     with.goes.on(format!(
-        "job {id} goes on; `tenure job logs -f {id}` shows it, `tenure job cancel {id}` ends it"
+        "job {id} continues; follow it with `tenure job logs -f {id}`, cancel it with `tenure job cancel {id}`"
     ));
     let mut reader = Reader { id, behind: None, timestamps: false, attempt: None, since: None, last: None };
     let followed = reader.follow(with, wait.until(), Patience::of_one_who_was_answered())?;

@@ -9,57 +9,59 @@ use super::document::{self, Document};
 use super::fate::{self, Wait};
 use crate::client::{Ask, Followed, Patience, Trouble, escaped, follow};
 use crate::exit::Failure;
+use crate::ids;
 use crate::output::{Cell, Shape, Table, safe, tone_of};
 use crate::with::text;
 
-/// What can be said to `tenure job get`.
+/// Arguments of `tenure job get`.
 #[derive(Debug, Args)]
 pub(super) struct Get {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
 }
 
-/// What can be said to `tenure job explain`.
+/// Arguments of `tenure job explain`.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
 }
 
-/// What can be said to `tenure job watch`.
+/// Arguments of `tenure job watch`.
 #[derive(Debug, Args)]
 pub(super) struct Watch {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
-    /// Ends with 1 if the job has failed or was cancelled
+    /// Exit with 1 if the job failed or was canceled
     #[arg(long)]
     exit_status: bool,
-    /// At most so long; then it ends with 124
+    /// Stop watching after this time, with exit code 124
     #[arg(long, value_name = "SPAN")]
     timeout: Option<Wait>,
 }
 
-/// What can be said to `tenure job attempts`.
+/// Arguments of `tenure job attempts`.
 #[derive(Debug, Args)]
 pub(super) struct Attempts {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
 }
 
-/// What can be said to `tenure job result`.
+/// Arguments of `tenure job result`.
 #[derive(Debug, Args)]
 pub(super) struct Returned {
-    /// Which
+    /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
 }
 
 pub(super) fn explain(explain: &Explain, with: &mut With) -> Result<(), Failure> {
-    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/explain", escaped(&explain.id))))?;
+    let id = ids::job(&with.client, &explain.id)?;
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/explain", escaped(&id))))?;
     if matches!(with.out.shape(), Shape::Json | Shape::Jsonl) {
         return with.out.document(&answer.text());
     }
@@ -68,7 +70,8 @@ pub(super) fn explain(explain: &Explain, with: &mut With) -> Result<(), Failure>
 
 pub(super) fn get(get: &Get, with: &mut With) -> Result<(), Failure> {
     for (index, id) in get.ids.iter().enumerate() {
-        let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}", escaped(id))))?;
+        let id = ids::job(&with.client, id)?;
+        let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}", escaped(&id))))?;
         if index > 0 && matches!(with.out.shape(), Shape::Table | Shape::Wide) {
             with.out.line("")?;
         }
@@ -78,21 +81,24 @@ pub(super) fn get(get: &Get, with: &mut With) -> Result<(), Failure> {
 }
 
 pub(super) fn watch(watch: &Watch, with: &mut With) -> Result<(), Failure> {
-    let id = safe::line(&watch.id);
-    with.goes.on(format!("job {id} goes on"));
+    let whole = ids::job(&with.client, &watch.id)?;
+    let id = safe::line(&whole);
+    with.goes.on(format!("job {id} continues"));
     let until = watch.timeout.and_then(Wait::until);
     let mut first = true;
     let With { client, out, .. } = with;
     // Whatever has happened is shown at once, also to a program.
-    let followed = follow(client, &watch.id, until, Patience::new(), |text| {
+    let followed = follow(client, &whole, until, Patience::new(), |text| {
         document::rows(out, &[Document::of(text.to_owned())?], std::mem::take(&mut first))?;
         out.flush()
     })?;
     match followed {
         Followed::Ended(text) if watch.exit_status => fate::of(&Document::of(text)?),
         Followed::Ended(_) => Ok(()),
-        Followed::Removed => Err(Failure::NotThere(format!("job {id} was removed by somebody"))),
-        Followed::Over => Err(Failure::WaitOver(format!("job {id} has not ended in time; it goes on"))),
+        Followed::Removed => Err(Failure::NotThere(format!("job {id} was deleted"))),
+        Followed::Over => {
+            Err(Failure::WaitOver(format!("job {id} did not end within the timeout; it continues")))
+        }
     }
 }
 
@@ -103,7 +109,8 @@ struct Tries {
 }
 
 pub(super) fn attempts(attempts: &Attempts, with: &mut With) -> Result<(), Failure> {
-    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/attempts", escaped(&attempts.id))))?;
+    let id = ids::job(&with.client, &attempts.id)?;
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/attempts", escaped(&id))))?;
     if with.out.shape() == Shape::Json {
         return with.out.document(&answer.text());
     }
@@ -130,14 +137,13 @@ pub(super) fn attempts(attempts: &Attempts, with: &mut With) -> Result<(), Failu
 }
 
 pub(super) fn result(returned: &Returned, with: &mut With) -> Result<(), Failure> {
-    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(&returned.id))))?;
-    let id = safe::line(&returned.id);
+    let id = ids::job(&with.client, &returned.id)?;
+    let answer = with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(&id))))?;
+    let id = safe::line(&id);
     match answer.status {
-        202 => Err(Failure::Conflict(format!(
-            "job {id} has not ended; `tenure job watch {id}` waits for its end"
-        ))),
+        202 => Err(Failure::Conflict(format!("job {id} has not ended; wait with `tenure job watch {id}`"))),
         204 => {
-            with.out.tell(&format!("job {id} has succeeded and returned nothing"));
+            with.out.tell(&format!("job {id} succeeded without a result"));
             Ok(())
         }
         _ => with.out.document(&answer.text()),

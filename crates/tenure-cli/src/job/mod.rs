@@ -22,7 +22,7 @@ use crate::with::{Asked, With, done};
 
 pub(crate) use self::logs::shown as log_lines;
 
-/// What can be done with jobs.
+/// Commands for jobs.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Jobs {
@@ -36,35 +36,36 @@ pub(crate) struct Jobs {
 
 #[derive(Debug, Subcommand)]
 enum Job {
-    /// Enqueues a job; safe to repeat with --id, and with --wait it ends as the job does
+    /// Enqueue a job; --wait waits for its result
     Submit(Box<submit::Submit>),
-    /// Lists jobs, the newest first
+    /// List jobs, newest first
     List(list::List),
-    /// Shows one job, or several
+    /// Show jobs in full
     Get(look::Get),
-    /// Says the one reason why a job is where it is
+    /// Explain why a job is not running
     Explain(look::Explain),
-    /// Shows what happens to a job until it has ended
+    /// Watch a job until it ends
     Watch(look::Watch),
-    /// Prints what the attempts of a job have logged
+    /// Print the log of a job
     Logs(logs::Logs),
-    /// Lists the attempts of a job
+    /// List the attempts of a job
     Attempts(look::Attempts),
-    /// Prints what a job has returned
+    /// Print the result of a job
     Result(look::Returned),
-    /// Ends jobs: at once if they wait; if they run, their holders are asked to stop
+    /// Cancel jobs; running handlers are asked to stop
     Cancel(act::Cancel),
-    /// Does jobs that have ended again, with all their attempts
+    /// Retry jobs that have ended, with all their attempts
     Retry(act::Retry),
-    /// Lets jobs that wait for their time be due at once
+    /// Run scheduled jobs now
     RunNow(act::RunNow),
-    /// Changes where a job waits, its place in line, or when it is due
+    /// Change a job that has not started
     Edit(edit::Edit),
-    /// Removes jobs that have ended; one that has not is cancelled
+    /// Delete jobs; a job that has not ended is canceled
+    #[command(aliases = ["delete", "remove"])]
     Rm(act::Rm),
-    /// Enqueues the jobs of a file, one a line
+    /// Enqueue the jobs of a file, one a line
     Import(import::Import),
-    /// Prints jobs, one document a line
+    /// Export jobs, one document a line
     Export(carry::Export),
 }
 

@@ -11,16 +11,18 @@ pub(super) struct Progress {
     on_terminal: bool,
     quiet: bool,
     shown: Option<u64>,
+    has_ended: bool,
 }
 
 impl Progress {
     pub(super) fn new(quiet: bool) -> Self {
-        Self { on_terminal: std::io::stderr().is_terminal(), quiet, shown: None }
+        Self { on_terminal: std::io::stderr().is_terminal(), quiet, shown: None, has_ended: false }
     }
 
     /// Shows it, if there is anything new to show.
     pub(super) fn tell(&mut self, job: &Document) {
-        if self.quiet || job.has_ended() {
+        self.has_ended |= job.has_ended();
+        if self.quiet || self.has_ended {
             return;
         }
         let fraction = job.read.pointer("/progress/fraction").and_then(serde_json::Value::as_f64);
@@ -30,13 +32,26 @@ impl Progress {
         if self.on_terminal {
             self.shown = Some(percent);
             let bar = "█".repeat(usize::try_from(percent / 5).unwrap_or(0));
-            screen::tell_over(&format!(
-                "{:<9} {bar:░<20} {percent:>3} %  {message}",
-                safe::line(job.state())
-            ));
+            let state = safe::line(job.state());
+            let is_running = job.state() == "running";
+            screen::tell_over(&match is_running {
+                true => format!("{state:<9} {bar:░<20} {percent:>3} %  {message}"),
+                false => state,
+            });
         } else if fraction.is_some() && self.shown.replace(percent / 10) != Some(percent / 10) {
             screen::tell(format!("{percent} %  {message}").trim_end());
         }
+    }
+
+    /// Shows why nothing happens, on a line of its own.
+    pub(super) fn waits(&mut self, why: &str) {
+        if self.quiet || self.has_ended {
+            return;
+        }
+        if self.on_terminal {
+            screen::tell_over("");
+        }
+        screen::tell(&format!("waiting: {why}"));
     }
 
     /// Nothing more is shown.

@@ -15,80 +15,73 @@ use super::{With, document, logs};
 use crate::client::{Answer, Ask, Patience, Trouble};
 use crate::exit::Failure;
 use crate::files;
+use crate::ids;
 use crate::output::safe;
 use crate::span::span;
 
-/// What can be said to `tenure job submit`.
+/// Arguments of `tenure job submit`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  tenure job submit build_star '{\"name\": \"Sol\"}' --queue stars
-  tenure job submit report @args.json --in 10m --unique nightly
-  echo '[1, 2]' | tenure job submit add - --wait=30s -o json
-
-The id is drawn here, and the job is accepted once, however often the connection breaks. A script that may be started
-again says the same --id each time.")]
 pub(crate) struct Submit {
-    /// What sort of work it is
+    /// Kind of the job
     kind: String,
-    /// What its handler is given: JSON, @FILE, or - for standard input [default: null]
+    /// Args for the handler: JSON, @FILE, or - for standard input [default: null]
     #[arg(value_name = "JSON|@FILE|-", allow_negative_numbers = true)]
     args: Option<String>,
-    /// Where it waits [default: default]
+    /// Queue [default: default]
     #[arg(long, value_name = "NAME")]
     queue: Option<String>,
-    /// When it is due, such as 2026-03-28T12:00:00Z [default: at once]
+    /// Time to run at, such as 2026-03-28T12:00:00Z [default: now]
     #[arg(long, value_name = "INSTANT", conflicts_with = "delay")]
     at: Option<String>,
-    /// In how long it is due, such as 10m
+    /// Delay before it runs, such as 10m
     #[arg(long = "in", id = "delay", value_name = "SPAN", value_parser = span)]
     delay: Option<Duration>,
-    /// Its unique key: while another job has it, that one is answered instead
+    /// Unique key: while an unfinished job has it, return that job instead
     #[arg(long, value_name = "KEY")]
     unique: Option<String>,
-    /// Among which jobs it is the only one; with `args` those with the same args, and without a key
+    /// Jobs among which the key is unique; args compares the args instead of a key
     #[arg(long, value_name = "SCOPE")]
     unique_scope: Option<Scope>,
-    /// What a second one meets
+    /// Effect of a second job with the same key [default: return]
     #[arg(long, value_name = "WHAT")]
     on_conflict: Option<OnConflict>,
-    /// A word to find it by; may be said often
+    /// Tag to search for (repeatable)
     #[arg(long = "tag", value_name = "WORD")]
     tags: Vec<String>,
-    /// A note that is kept with it; may be said often
+    /// Metadata entry (repeatable)
     #[arg(long = "meta", value_name = "NAME=TEXT", value_parser = note)]
     meta: Vec<(String, String)>,
-    /// Its place among the due jobs of its queue: from -100, the first, to 100
+    /// Priority from -100 (first) to 100 (last)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// Attempts in all
+    /// Maximum number of attempts
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
-    /// How long one attempt may take
+    /// Time limit of an attempt
     #[arg(long, value_name = "SPAN", value_parser = span)]
     timeout: Option<Duration>,
-    /// Jobs with the same key run one at a time, in order
+    /// Run jobs with this key one at a time, in order
     #[arg(long, value_name = "KEY")]
     ordering_key: Option<String>,
-    /// Jobs with the same key share a limit
+    /// Share a concurrency or rate limit with jobs of this key
     #[arg(long, value_name = "KEY")]
     limit_key: Option<String>,
-    /// A job that has to have ended first; may be said often
+    /// Wait for the job of this id to end first (repeatable)
     #[arg(long, value_name = "ID")]
     after: Vec<String>,
-    /// How long it is kept after its end
+    /// Retention after the end
     #[arg(long, value_name = "SPAN", value_parser = span)]
     retain: Option<Duration>,
-    /// Its id, a UUID: to ask again with the same one is harmless [default: drawn]
+    /// UUID of the job; repeating a submit with it is safe [default: random]
     #[arg(long, value_name = "ID")]
     id: Option<JobId>,
-    /// Tells this URL when it has ended, signed, once
+    /// Send one signed request to this URL when the job ends
     #[arg(long, value_name = "URL", conflicts_with_all = ["unique", "unique_scope"])]
     callback: Option<String>,
-    /// Waits for its end, at most so long, and ends as it does: 0 if it has succeeded, 1 if not, 124 if it was too long
+    /// Wait for the result, for SPAN at most; exit with 0 (succeeded), 1 (failed) or 124 (timed out)
     #[arg(long, value_name = "SPAN", num_args = 0..=1, require_equals = true, default_missing_value = "forever")]
     wait: Option<Wait>,
-    /// Waits for its end, and prints what it logs
+    /// Wait for the end and print the log
     #[arg(long)]
     follow: bool,
 }
@@ -161,7 +154,10 @@ struct Unique<'a> {
     on_conflict: Option<OnConflict>,
 }
 
-pub(super) fn run(submit: Submit, with: &mut With) -> Result<(), Failure> {
+pub(super) fn run(mut submit: Submit, with: &mut With) -> Result<(), Failure> {
+    for id in &mut submit.after {
+        *id = ids::job(&with.client, id)?;
+    }
     let id = submit.id.unwrap_or_else(|| JobId::new(SystemClock.now(), Chance::from_system().bits()));
     let body = submit.body()?;
     let answer = accepted(with, id, body)?;
@@ -172,15 +168,17 @@ pub(super) fn run(submit: Submit, with: &mut With) -> Result<(), Failure> {
         return Err(Trouble::strange("it has no id").into());
     }
     if submit.follow {
-        with.out.tell(&format!("job {id} was accepted"));
-        return logs::follow_to_the_end(with, &id, submit.wait.unwrap_or(Wait::Forever));
+        with.out.tell(&format!("enqueued job {id}"));
+        logs::follow_to_the_end(with, &id, submit.wait.unwrap_or(Wait::Forever))?;
+        return fate::result(with, &id);
     }
     if let Some(wait) = submit.wait {
         if with.out.chosen().is_none() {
             with.out.line(&id)?;
             with.out.flush()?;
         }
-        return fate::wait(with, &id, wait);
+        fate::wait(with, &id, wait)?;
+        return fate::result(with, &id);
     }
     match with.out.chosen() {
         None => with.out.line(&id),
@@ -199,7 +197,7 @@ fn accepted(with: &With, id: JobId, body: Vec<u8>) -> Result<Answer, Failure> {
                 // Somebody was there: whether it was accepted is found out by asking again.
                 if patience.may_be_done(&trouble) {
                     with.goes.on(format!(
-                        "whether job {id} was accepted is not known; `tenure job get {id}` tells"
+                        "unknown whether job {id} was accepted; check with `tenure job get {id}`"
                     ));
                 }
                 patience.endure(trouble)?;
@@ -212,7 +210,7 @@ impl Submit {
     fn body(&self) -> Result<Vec<u8>, Failure> {
         if let Some(at) = &self.at {
             at.parse::<Timestamp>().map_err(|wrong| {
-                Failure::Invalid(format!("at: {}; allowed: {}", wrong.found, wrong.allowed))
+                Failure::Invalid(format!("invalid --at {}; expected {}", wrong.found, wrong.allowed))
             })?;
         }
         let is_unique = self.unique.is_some() || self.unique_scope.is_some() || self.on_conflict.is_some();
@@ -254,13 +252,12 @@ pub(crate) fn args(said: &str) -> Result<Box<RawValue>, Failure> {
         (said, None) => (said.to_owned(), "the command line".to_owned()),
     };
     RawValue::from_string(text.trim().to_owned()).map_err(|error| {
-        let hint =
-            if place == "the command line" { "; a text needs its quotes, as in '\"Sol\"'" } else { "" };
-        Failure::Invalid(safe::line(&format!("args: {place} is no JSON: {error}{hint}")))
+        let hint = if place == "the command line" { "; quote a string as '\"Sol\"'" } else { "" };
+        Failure::Invalid(safe::line(&format!("invalid args: {place} is not JSON: {error}{hint}")))
     })
 }
 
 pub(crate) fn note(text: &str) -> Result<(String, String), String> {
-    let (name, note) = text.split_once('=').ok_or("allowed: NAME=TEXT")?;
+    let (name, note) = text.split_once('=').ok_or("expected NAME=TEXT")?;
     Ok((name.to_owned(), note.to_owned()))
 }

@@ -32,48 +32,48 @@ const LEASES: Named = Named {
     },
 };
 
-/// What can be done with leases.
+/// Commands for leases.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Leases {
-    /// Lists them by name
+    /// List leases by name
     List(Asked<Prefix>),
-    /// Shows who has one
+    /// Show a lease and its holder
     Get(Asked<Name>),
-    /// Takes one, and prints the token that renews it and gives it back
+    /// Acquire a lease and print its token
     Acquire(Asked<Acquire>),
-    /// Pushes the time of one forward
+    /// Renew a lease
     Renew(Asked<Renew>),
-    /// Gives one back
+    /// Release a lease
     Release(Asked<Release>),
-    /// Takes one from whoever has it, for nobody
+    /// Break a lease: take it from its holder
     Break(Asked<Break>),
-    /// Runs a program under one: one at a time over all machines
+    /// Run a command under a lease, one at a time
     Run(Box<run::Run>),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Prefix {
-    /// Whose names begin so
+    /// Only names that begin with this
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Name {
-    /// Its name
+    /// Name of the lease
     name: String,
 }
 
-/// How one is taken.
+/// Terms of a grant.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Terms {
-    /// For how long it is held unless it is renewed
+    /// Time to live unless renewed
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
     ttl: Duration,
-    /// How long to wait in line if somebody else has it; without it, not at all
+    /// Time to wait while it is held
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "0s")]
     wait: Duration,
-    /// Who has it, for people [default: this machine and process]
+    /// Name of the holder [default: this host and process]
     #[arg(long, value_name = "TEXT")]
     owner: Option<String>,
 }
@@ -87,37 +87,37 @@ impl Terms {
 
 #[derive(Debug, Args)]
 pub(crate) struct Acquire {
-    /// Its name
+    /// Name of the lease
     name: String,
     #[command(flatten)]
     terms: Terms,
-    /// A note of the holder; may be said often
+    /// Metadata entry (repeatable)
     #[arg(long = "meta", value_name = "NAME=TEXT", value_parser = crate::job::note)]
     meta: Vec<(String, String)>,
 }
 
-/// What proves that it was granted.
+/// Proof of a grant.
 #[derive(Debug, Args)]
 struct Proof {
-    /// What `acquire` has printed; better said by the environment
+    /// Token printed by `acquire`; prefer the variable
     #[arg(long, value_name = "TOKEN", env = "TENURE_LEASE_TOKEN", hide_env_values = true)]
     lease_token: Secret,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Renew {
-    /// Its name
+    /// Name of the lease
     name: String,
     #[command(flatten)]
     proof: Proof,
-    /// For how long from now on [default: as before]
+    /// New time to live from now [default: unchanged]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     ttl: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Release {
-    /// Its name
+    /// Name of the lease
     name: String,
     #[command(flatten)]
     proof: Proof,
@@ -125,12 +125,12 @@ pub(crate) struct Release {
 
 #[derive(Debug, Args)]
 pub(crate) struct Break {
-    /// Its name
+    /// Name of the lease
     name: String,
-    /// Why, for whoever has it and for the record
+    /// Reason, shown to the holder and in the history
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// After so long, in which its holder can come to an end; 0s for at once [default: what is left of its time]
+    /// Time for the holder to finish; 0s for none [default: the rest of its lease]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     after: Option<Duration>,
 }
@@ -149,12 +149,12 @@ pub(crate) fn run(leases: Leases) -> Result<(), Failure> {
                 body["ttl_seconds"] = json!(ttl.as_secs_f64());
             }
             let answer = with.client.ask(&Ask::post(format!("{}/renew", LEASES.of(&renew.name)), &body))?;
-            granted(with, &answer.text(), &format!("lease {} is renewed", safe::line(&renew.name)))
+            granted(with, &answer.text(), &format!("renewed lease {}", safe::line(&renew.name)))
         }),
         Leases::Release(asked) => with(asked, |release, with| {
             let body = json!({ "token": release.proof.lease_token.0 });
             with.client.ask(&Ask::post(format!("{}/release", LEASES.of(&release.name)), &body))?;
-            with.out.tell(&format!("lease {} is given back", safe::line(&release.name)));
+            with.out.tell(&format!("released lease {}", safe::line(&release.name)));
             Ok(())
         }),
         Leases::Break(asked) => with(asked, |broken, with| {
@@ -165,7 +165,7 @@ pub(crate) fn run(leases: Leases) -> Result<(), Failure> {
             let answer = with.client.ask(&Ask::post(format!("{}/break", LEASES.of(&broken.name)), &body))?;
             let free = answer.json()?["free_at"].as_str().unwrap_or_default().to_owned();
             let sentence =
-                format!("lease {} is free from {} on", safe::line(&broken.name), safe::line(&free));
+                format!("broke lease {}; it is free from {} on", safe::line(&broken.name), safe::line(&free));
             granted(with, &answer.text(), &sentence)
         }),
         Leases::Run(run) => run::run(*run),
@@ -193,7 +193,7 @@ fn acquired(acquire: &Acquire, with: &mut With) -> Result<(), Failure> {
             let granted = answer.json()?;
             with.out.line(&safe::line(text(&granted, "/token")))?;
             with.out.tell(&format!(
-                "lease {} is yours until {}, with fence {}",
+                "acquired lease {} until {} with fencing token {}",
                 safe::line(&acquire.name),
                 safe::line(text(&granted, "/expires_at")),
                 safe::line(text(&granted, "/fence"))

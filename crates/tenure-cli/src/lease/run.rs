@@ -32,24 +32,16 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// How long one look at a program takes that says nothing.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// What can be said to `tenure lease run`.
+/// Arguments of `tenure lease run`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  tenure lease run nightly-backup -- ./backup.sh
-  tenure lease run deploy --wait 10m --ttl 15s -- make deploy
-
-The program is told by TENURE_LEASE which lease it has and by TENURE_FENCE its number, which grows with each grant. It ends
-as the program does; 75 if the lease could not be had in time, 6 if it was lost while the program ran. Whatever the program
-has started ends with it. Ctrl-C is passed on to it, and once more kills it; SIGTERM, too, and it is killed 10 s later.")]
 pub(crate) struct Run {
     #[command(flatten)]
     connect: Connect,
-    /// Its name
+    /// Name of the lease
     name: String,
     #[command(flatten)]
     terms: Terms,
-    /// The program and its arguments
+    /// Program and arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -105,7 +97,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     let done = runtime.block_on(work(run, client));
     // A request that nobody needs any more is not waited for.
     runtime.shutdown_background();
@@ -113,7 +105,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
 }
 
 async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
-    let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
+    let refuse = |source| Failure::System { what: "cannot listen for signals", source };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
     let sent = SystemClock.moment();
@@ -123,7 +115,7 @@ async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
         biased;
         _ = interrupt.recv() => return Err(Failure::Interrupted),
         _ = terminate.recv() => return Err(Failure::Interrupted),
-        done = acquiring => done.map_err(|_| Failure::NotWhole("a mistake in this program ended it".to_owned()))?,
+        done = acquiring => done.map_err(|_| Failure::NotWhole("internal error; please report it".to_owned()))?,
     };
     let answer = answer?.json()?;
     let left = surely(answer["expires_in_seconds"].as_f64().unwrap_or_default());
@@ -150,7 +142,7 @@ async fn renewed(held: Held) -> Result<Held, Failure> {
     let ask = Ask::post(format!("{}/renew", LEASES.of(&held.name)), &json!({ "token": held.token.0 }));
     let (client, ask) = (Arc::clone(&held.client), ask.within(held.ttl / 2));
     let answer = tokio::task::spawn_blocking(move || client.ask(&ask)?.json()).await;
-    let answer = answer.map_err(|_| Failure::NotWhole("a mistake in this program ended it".to_owned()))??;
+    let answer = answer.map_err(|_| Failure::NotWhole("internal error; please report it".to_owned()))??;
     let left = surely(answer["expires_in_seconds"].as_f64().unwrap_or_default());
     Ok(Held { until: sent.after(left), ..held })
 }
@@ -190,7 +182,7 @@ async fn under(
             biased;
             end = &mut ended => return match lost {
                 None => passed_on(end),
-                Some(why) => Err(Failure::Conflict(format!("lease {} is lost, and the program was ended: {why}", safe::line(&run.name)))),
+                Some(why) => Err(Failure::Conflict(format!("lease {} was lost, so the program was ended: {why}", safe::line(&run.name)))),
             },
             _ = interrupt.recv() => match presses.press(clock.moment(), Press::Interrupt) {
                 None => {}
@@ -223,7 +215,7 @@ fn end_of(running: &Running) -> End {
 }
 
 fn passed_on(end: Result<End, tokio::task::JoinError>) -> Result<(), Failure> {
-    let end = end.map_err(|_| Failure::NotWhole("a mistake in this program ended it".to_owned()))?;
+    let end = end.map_err(|_| Failure::NotWhole("internal error; please report it".to_owned()))?;
     match end.shell_code() {
         0 => Ok(()),
         code => Err(Failure::Silent(code)),
@@ -246,13 +238,13 @@ async fn keep(held: &Held) -> (String, Moment) {
                 let left = renewed["expires_in_seconds"].as_f64().unwrap_or_default();
                 until = sent.after(surely(left));
                 if until.since(sent) < held.ttl / 3 * 2 {
-                    return ("somebody breaks it".to_owned(), until);
+                    return ("it is being broken".to_owned(), until);
                 }
                 next = held.ttl / 3;
                 continue;
             }
             Ok(Err(trouble)) => trouble,
-            Err(_) => return ("a mistake in this program".to_owned(), until),
+            Err(_) => return ("internal error".to_owned(), until),
         };
         let passes = trouble.passes();
         let why = Failure::from(trouble).to_string();
@@ -278,6 +270,9 @@ async fn give_back(held: Held) {
     if let Ok(Err(trouble)) = given.await
         && trouble.passes()
     {
-        screen::complain(&format!("lease {name} was not given back, it lapses: {}", Failure::from(trouble)));
+        screen::complain(&format!(
+            "cannot release lease {name}; it expires by itself: {}",
+            Failure::from(trouble)
+        ));
     }
 }

@@ -38,13 +38,13 @@ impl Jq {
         let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
         let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
         let arena = Arena::default();
-        let wrong = "allowed: an expression of jq, such as '.items[] | .id'";
+        let wrong = "expected a jq expression, such as '.items[] | .id'";
         let modules = Loader::new(defs)
             .load(&arena, File { code: text, path: () })
-            .map_err(|_| format!("it cannot be read; {wrong}"))?;
+            .map_err(|_| format!("syntax error; {wrong}"))?;
         let filter = Compiler::default().with_funs(funs).compile(modules).map_err(|errors| {
             let unknown = errors.iter().flat_map(|(_, errors)| errors).map(|(name, _)| *name);
-            format!("{} is not known; {wrong}", unknown.collect::<Vec<_>>().join(", "))
+            format!("unknown function or variable {}; {wrong}", unknown.collect::<Vec<_>>().join(", "))
         })?;
         Ok(Self { filter })
     }
@@ -52,7 +52,7 @@ impl Jq {
     /// What it makes of a document.
     pub(super) fn of_document(&self, document: &str) -> Result<Vec<Brought>, Failure> {
         let input = read::parse_single(document.as_bytes())
-            .map_err(|error| Failure::Invalid(format!("--jq: the document is no JSON: {error}")))?;
+            .map_err(|error| Failure::Invalid(format!("--jq: the document is not JSON: {error}")))?;
         let mut brought = Vec::new();
         let context = Ctx::<data::JustLut<Val>>::new(&self.filter.lut, Vars::new([]));
         for value in self.filter.id.run((context, input)) {
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_is_no_expression_is_refused_and_one_that_does_not_fit_is_told() {
-        assert!(expression(".[").unwrap_err().contains("allowed"));
+        assert!(expression(".[").unwrap_err().contains("expected a jq expression"));
         assert!(expression("nonsense").unwrap_err().contains("nonsense"));
         assert_eq!(Jq::of(".a").unwrap().of_document("[1]").unwrap_err().code(), 7);
         assert_eq!(Jq::of("1, halt, 2").unwrap().of_document("null").unwrap().len(), 1);

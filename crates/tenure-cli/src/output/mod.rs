@@ -20,48 +20,41 @@ use crate::screen::{self, Tone};
 /// In which form something is printed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Output {
-    /// In which form: table and wide for people, json and jsonl exactly as the server says it, id and name for scripts
+    /// Output format
     #[arg(short, long, value_name = "FORM", global = true, help_heading = "Output")]
     output: Option<Form>,
-    /// Only these fields of each document, as JSON
+    /// Print only these fields of each document, as JSON
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', global = true, help_heading = "Output")]
     json: Vec<String>,
-    /// What this expression of jq makes of the JSON; texts are printed without quotes
+    /// Filter the JSON by a jq expression; strings are printed without quotes
     #[arg(long, value_name = "EXPR", value_parser = jq::expression, global = true, help_heading = "Output")]
     jq: Option<String>,
-    /// Only these columns of a table, in this order
+    /// Print only these columns, in this order
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["json", "jq"], global = true, help_heading = "Output")]
     columns: Vec<String>,
-    /// Leaves out the line with the names of the columns
+    /// Omit the line of column names
     #[arg(long, global = true, help_heading = "Output")]
     no_headers: bool,
-    /// How instants are shown [default: relative on a terminal, else iso]
+    /// Format of times [default: relative on a terminal, else iso]
     #[arg(long, value_name = "FORM", global = true, help_heading = "Output")]
     time: Option<TimeForm>,
-    /// Whether there are colours [default: on a terminal, unless NO_COLOR says otherwise]
+    /// When to print in color [default: auto]
     #[arg(long, value_name = "WHEN", global = true, help_heading = "Output")]
     color: Option<Colour>,
-    /// Says nothing beside what was asked for
+    /// Print data only, no messages
     #[arg(short, long, global = true, help_heading = "Output")]
     quiet: bool,
 }
 
-/// A form as somebody asks for it.
+/// A form of output, as it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// Columns on a terminal, values with tabs between them elsewhere
     Table,
-    /// The same with more columns
     Wide,
-    /// The document of the server
     Json,
-    /// One document a line
     Jsonl,
-    /// The document of the server, as YAML
     Yaml,
-    /// Ids only, one a line
     Id,
-    /// What it is and its id, such as queue/mail, one a line
     Name,
 }
 
@@ -94,21 +87,15 @@ impl Form {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TimeForm {
-    /// Such as 5 m ago
     Relative,
-    /// RFC 3339, in UTC
     Iso,
-    /// Seconds since 1970
     Unix,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Colour {
-    /// On a terminal
     Auto,
-    /// Always
     Always,
-    /// Never
     Never,
 }
 
@@ -129,6 +116,8 @@ pub(crate) struct Out {
     on_terminal: bool,
     coloured: bool,
     time: TimeForm,
+    /// How wide the columns of the last table were: what follows it stands below them.
+    widths: Vec<usize>,
 }
 
 impl Output {
@@ -167,6 +156,7 @@ impl Output {
             on_terminal,
             coloured,
             time: self.time.unwrap_or(usual),
+            widths: Vec::new(),
         }
     }
 }
@@ -194,7 +184,7 @@ impl Out {
         if self.fields.is_empty() {
             return self.filtered(text);
         }
-        let text = fields::picked(text, &self.fields);
+        let text = fields::picked(text, &self.fields)?;
         self.filtered(&text)
     }
 
@@ -237,7 +227,13 @@ impl Out {
         let headers = self.headers && first;
         let chosen = if self.has_columns() { Some(table.only(&self.columns)?) } else { None };
         let table = chosen.as_ref().unwrap_or(table);
-        let text = if self.on_terminal { table.columns(headers, self.coloured) } else { table.tabs(headers) };
+        if first {
+            self.widths.clear();
+        }
+        let text = match self.on_terminal {
+            true => table.columns(headers, self.coloured, screen::width(), &mut self.widths),
+            false => table.tabs(headers, self.coloured),
+        };
         heard(self.to.write_all(text.as_bytes()))
     }
 
@@ -277,8 +273,13 @@ fn heard(written: std::io::Result<()>) -> Result<(), Failure> {
         if source.kind() == ErrorKind::BrokenPipe {
             return Failure::NobodyReads;
         }
-        Failure::System { what: "what was asked for could not be written", source }
+        Failure::System { what: "cannot write to standard output", source }
     })
+}
+
+/// A number of things, such as `1 job` or `3 jobs`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The tone of a state.

@@ -4,6 +4,12 @@ use super::safe;
 use crate::exit::Failure;
 use crate::screen::{Tone, painted};
 
+/// Columns are narrowed to this before ids are cut, and then to that.
+const NARROW: usize = 20;
+const NARROWEST: usize = 8;
+/// An ellipsis and the last eight signs, which every command accepts.
+const SHORT_ID: usize = 9;
+
 /// A table. What stands in it cannot steer a terminal.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -55,7 +61,7 @@ impl Table {
             let found = self.names.iter().position(|name| name.eq_ignore_ascii_case(column.trim()));
             found.ok_or_else(|| {
                 let column = safe::line(column);
-                Failure::Invalid(format!("columns: {column}; allowed: {}", self.names.join(", ")))
+                Failure::Invalid(format!("unknown column \"{column}\"; expected {}", self.names.join(", ")))
             })
         };
         let places = columns.iter().map(place).collect::<Result<Vec<usize>, _>>()?;
@@ -64,21 +70,32 @@ impl Table {
         Ok(Self { names, rows: self.rows.iter().map(chosen).collect() })
     }
 
-    /// In columns, for people.
-    pub(super) fn columns(&self, headers: bool, coloured: bool) -> String {
+    /// In columns, for people: at least as wide as those before, and within so many columns of a terminal.
+    pub(super) fn columns(
+        &self,
+        headers: bool,
+        coloured: bool,
+        within: Option<usize>,
+        before: &mut Vec<usize>,
+    ) -> String {
         let width = |index: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(index)).map(Cell::width).max();
             let name = if headers { self.names.get(index).map_or(0, |name| name.len()) } else { 0 };
-            cells.unwrap_or(0).max(name)
+            cells.unwrap_or(0).max(name).max(before.get(index).copied().unwrap_or(0))
         };
-        let widths: Vec<usize> = (0..self.names.len()).map(width).collect();
+        let mut widths: Vec<usize> = (0..self.names.len()).map(width).collect();
+        if let Some(within) = within {
+            self.fit(&mut widths, within);
+        }
         let mut text = String::new();
-        let mut line = |cells: Vec<(String, usize, Tone)>| {
+        let mut line = |cells: Vec<(String, Tone)>| {
             let last = cells.len().saturating_sub(1);
-            for (index, (cell, chars, tone)) in cells.into_iter().enumerate() {
+            for (index, (cell, tone)) in cells.into_iter().enumerate() {
+                let width = widths.get(index).copied().unwrap_or(0);
+                let cell = cut(&cell, width, self.is_id(index));
+                let gap = (width + 2).saturating_sub(cell.chars().count());
                 text.push_str(&if coloured { painted(tone, &cell) } else { cell });
                 if index < last {
-                    let gap = widths.get(index).copied().unwrap_or(0).saturating_sub(chars) + 2;
                     text.push_str(&" ".repeat(gap));
                 }
             }
@@ -86,19 +103,64 @@ impl Table {
             text.push('\n');
         };
         if headers {
-            line(self.names.iter().map(|name| (name.to_uppercase(), name.len(), Tone::Faint)).collect());
+            line(self.names.iter().map(|name| (name.to_uppercase(), Tone::Faint)).collect());
         }
         for row in &self.rows {
-            line(row.iter().map(|cell| (cell.text.clone(), cell.width(), cell.tone)).collect());
+            line(row.iter().map(|cell| (cell.text.clone(), cell.tone)).collect());
         }
+        *before = widths;
         text
     }
 
+    fn is_id(&self, index: usize) -> bool {
+        self.names.get(index).is_some_and(|name| *name == "id")
+    }
+
+    /// Narrows the widest columns a little. If that is not enough, ids are shown by their ends, which tell them apart, and
+    /// the others are narrowed as far as need be.
+    fn fit(&self, widths: &mut Vec<usize>, within: usize) {
+        let whole = widths.clone();
+        if self.narrowed(widths, within, NARROW) {
+            return;
+        }
+        *widths = whole;
+        for (index, width) in widths.iter_mut().enumerate().filter(|(index, _)| self.is_id(*index)) {
+            let name = self.names.get(index).map_or(0, |name| name.len());
+            *width = (*width).min(SHORT_ID.max(name));
+        }
+        self.narrowed(widths, within, NARROWEST);
+    }
+
+    /// Narrows the widest columns that hold no ids, none further than this or its name; whether all fit then.
+    fn narrowed(&self, widths: &mut [usize], within: usize, least: usize) -> bool {
+        let gaps = 2 * widths.len().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > within {
+            let texts = self.names.iter().enumerate().filter(|(index, _)| !self.is_id(*index));
+            let room = texts.filter(|(index, name)| widths[*index] > least.max(name.len()));
+            let Some((widest, _)) = room.max_by_key(|(index, _)| widths[*index]) else { return false };
+            widths[widest] -= 1;
+        }
+        true
+    }
+
     /// With tabs between, for programs.
-    pub(super) fn tabs(&self, headers: bool) -> String {
+    pub(super) fn tabs(&self, headers: bool, coloured: bool) -> String {
         let names = headers.then(|| self.names.iter().map(|name| name.to_uppercase()).collect::<Vec<_>>());
-        let rows = self.rows.iter().map(|row| row.iter().map(|cell| cell.text.clone()).collect());
+        let shown = |cell: &Cell| if coloured { painted(cell.tone, &cell.text) } else { cell.text.clone() };
+        let rows = self.rows.iter().map(|row| row.iter().map(shown).collect());
         names.into_iter().chain(rows).map(|row: Vec<String>| row.join("\t") + "\n").collect()
+    }
+}
+
+/// A text in so many columns: the beginning of it, or of an id the end.
+fn cut(text: &str, width: usize, is_id: bool) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    match is_id {
+        true => format!("…{}", text.chars().skip(length + 1 - width.max(1)).collect::<String>()),
+        false => format!("{}…", text.chars().take(width.saturating_sub(1)).collect::<String>().trim_end()),
     }
 }
 
@@ -115,18 +177,51 @@ mod tests {
 
     #[test]
     fn people_see_columns_and_programs_one_tab_between_two_values() {
-        assert_eq!(table().columns(true, false), "ID    STATE\n1\\t2  failed\nüber\n");
-        assert_eq!(table().tabs(true), "ID\tSTATE\n1\\t2\tfailed\nüber\t\n");
-        assert_eq!(table().tabs(false), "1\\t2\tfailed\nüber\t\n");
-        assert!(table().columns(false, true).contains("\x1b[31mfailed\x1b[0m"));
+        let columns = |headers, coloured| table().columns(headers, coloured, None, &mut Vec::new());
+        assert_eq!(columns(true, false), "ID    STATE\n1\\t2  failed\nüber\n");
+        assert_eq!(table().tabs(true, false), "ID\tSTATE\n1\\t2\tfailed\nüber\t\n");
+        assert_eq!(table().tabs(false, false), "1\\t2\tfailed\nüber\t\n");
+        assert!(columns(false, true).contains("\x1b[31mfailed\x1b[0m"));
+        assert!(table().tabs(false, true).contains("\t\x1b[31mfailed\x1b[0m\n"));
     }
 
     #[test]
     fn columns_are_chosen_by_name_and_one_that_is_not_there_is_told() {
         let only =
             |names: &[&str]| table().only(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        assert_eq!(only(&["state", "ID"]).unwrap().tabs(true), "STATE\tID\nfailed\t1\\t2\n\tüber\n");
+        assert_eq!(only(&["state", "ID"]).unwrap().tabs(true, false), "STATE\tID\nfailed\t1\\t2\n\tüber\n");
         let refused = only(&["kind"]).unwrap_err();
-        assert_eq!((refused.code(), refused.to_string().as_str()), (7, "columns: kind; allowed: id, state"));
+        assert_eq!(
+            (refused.code(), refused.to_string().as_str()),
+            (7, "unknown column \"kind\"; expected id, state")
+        );
+    }
+
+    #[test]
+    fn a_table_fits_a_terminal_by_its_widest_text_and_then_by_the_ends_of_ids() {
+        let mut table = Table::new(&["id", "kind", "more"]);
+        let id = "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10";
+        table.row(vec![id.into(), "mail".into(), "a reason that takes more room than there is".into()]);
+        let shown = |within| table.columns(true, false, Some(within), &mut Vec::new());
+        assert_eq!(shown(200), table.columns(true, false, None, &mut Vec::new()));
+        for within in [30, 50, 60, 70, 80] {
+            let text = shown(within);
+            assert!(text.lines().all(|line| line.chars().count() <= within), "{text}");
+            assert!(text.contains("8c4e5b10") && text.contains("a reason") && text.contains('…'), "{text}");
+            assert_eq!(text.contains(id), within >= 70, "{text}");
+        }
+        assert!(shown(30).contains("…8c4e5b10  mail"), "{}", shown(30));
+    }
+
+    #[test]
+    fn rows_that_follow_stand_below_those_before() {
+        let mut before = Vec::new();
+        let one = |kind: &str, first, before: &mut Vec<usize>| {
+            let mut table = Table::new(&["kind", "state"]);
+            table.row(vec![kind.into(), "queued".into()]);
+            table.columns(first, false, None, before)
+        };
+        assert_eq!(one("build_star", true, &mut before), "KIND        STATE\nbuild_star  queued\n");
+        assert_eq!(one("mail", false, &mut before), "mail        queued\n");
     }
 }

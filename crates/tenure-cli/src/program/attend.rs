@@ -68,10 +68,10 @@ pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
 
 fn reason(why: &Why) -> String {
     match why {
-        Why::Cancelled(reason) => format!("the job was cancelled: {reason}"),
-        Why::Lost(reason) => format!("the job is lost: {reason}"),
-        Why::Stopping => "its worker stops".to_owned(),
-        Why::TimedOut => "its time was over".to_owned(),
+        Why::Cancelled(reason) => format!("the job was canceled: {reason}"),
+        Why::Lost(reason) => format!("the job was lost: {reason}"),
+        Why::Stopping => "its worker is stopping".to_owned(),
+        Why::TimedOut => "it exceeded its timeout".to_owned(),
     }
 }
 
@@ -94,7 +94,7 @@ fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Opt
             post.stop(Why::TimedOut);
         }
         if post.until().since(now) <= LEASE / 6 {
-            post.stop(Why::Lost("it could not be renewed".to_owned()));
+            post.stop(Why::Lost("its lease could not be renewed".to_owned()));
         }
         if post.was_just_interrupted() {
             brake.interrupt();
@@ -133,7 +133,7 @@ fn verdict(end: &End, why: Option<&Why>, running: &Running, manners: &Manners) -
             Err(error) => failed("result", error.to_string(), false),
         },
         (_, Some(Why::TimedOut)) => {
-            failed("timed_out", format!("its time was over, and it {}", end.words()), true)
+            failed("timed_out", format!("exceeded its timeout, and {}", end.words()), true)
         }
         (_, Some(Why::Cancelled(_) | Why::Lost(_) | Why::Stopping)) => ("release", json!({})),
         (Some(AGAIN), None) => ("release", json!({ "delay_seconds": manners.again_after.as_secs_f64() })),

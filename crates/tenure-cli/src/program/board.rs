@@ -359,7 +359,7 @@ impl Board {
             }
             if answer["lost"].as_array().is_some_and(|lost| lost.iter().any(|id| id == post.job.id.as_str()))
             {
-                post.stop(Why::Lost("the server has given the job to somebody else".to_owned()));
+                post.stop(Why::Lost("the server has given the job to another worker".to_owned()));
             }
         }
     }

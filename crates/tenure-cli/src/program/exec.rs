@@ -35,38 +35,30 @@ const LOCK: Duration = Duration::from_secs(30);
 /// How long the end of a program whose time was over may take to be recorded after that.
 const SLACK: Duration = Duration::from_secs(10);
 
-/// What can be said to `tenure exec`.
+/// Arguments of `tenure exec`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  tenure exec -- ./backup.sh --full
-  tenure exec --lock backup --lock-wait 10m --timeout 1h --retry 2 -- ./backup.sh
-  tenure exec --db jobs.db -- make report
-
-The run is a job: `tenure job list`, `get` and `logs` show it. This program ends as CMD does; 75 if the lock could not be had
-in time, 124 if the time was over, 6 if the lock or the job was lost, 126 or 127 if CMD cannot be run.")]
 pub(crate) struct Exec {
     #[command(flatten)]
     connect: Connect,
-    /// The lease that it runs under: one at a time over all machines
+    /// Run under this lease: one at a time over all hosts
     #[arg(long, value_name = "NAME")]
     lock: Option<String>,
-    /// How long to wait in line for the lock; without it, not at all
+    /// Time to wait for the lock
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "0s", requires = "lock")]
     lock_wait: Duration,
-    /// How long one attempt may take
+    /// Time limit of an attempt
     #[arg(long, value_name = "SPAN", value_parser = span)]
     timeout: Option<Duration>,
-    /// How often it is tried again if it fails
+    /// Number of retries after a failure
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..1000))]
     retry: u32,
-    /// The kind of the job [default: exec. and the name of the program]
+    /// Kind of the job [default: exec.PROGRAM]
     #[arg(long, value_name = "K")]
     kind: Option<String>,
-    /// The queue of the job
+    /// Queue of the job
     #[arg(long, value_name = "Q", default_value = "exec")]
     queue: String,
-    /// The program and its arguments; no shell reads them
+    /// Program and arguments, run without a shell
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -77,9 +69,9 @@ pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     let done = runtime.block_on(async {
-        let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
+        let refuse = |source| Failure::System { what: "cannot listen for signals", source };
         let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
         let client = Arc::new(exec.connect.client_for(Purpose::Work)?);
@@ -94,7 +86,7 @@ pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
             let is_heard = tokio::select! {
                 biased;
                 done = &mut end => {
-                    return done.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned())));
+                    return done.unwrap_or_else(|_| Err(Failure::NotWhole("internal error; please report it".to_owned())));
                 }
                 _ = interrupt.recv() => hands.interrupt(),
                 _ = terminate.recv() => hands.terminate(),
@@ -131,7 +123,7 @@ fn work(exec: &Exec, client: Arc<Client>, hands: &Hands) -> Result<(), Failure> 
     let done = std::thread::scope(|scope| {
         let [renewing, telling, locking]: [Receiver<()>; 3] = match waits.try_into() {
             Ok(waits) => waits,
-            Err(_) => return Err(Failure::NotWhole("a mistake in this program ended it".to_owned())),
+            Err(_) => return Err(Failure::NotWhole("internal error; please report it".to_owned())),
         };
         let (board, lock) = (&board, lock.as_ref());
         scope.spawn(move || board.renew(&renewing));
@@ -147,7 +139,7 @@ fn work(exec: &Exec, client: Arc<Client>, hands: &Hands) -> Result<(), Failure> 
             && trouble.passes()
         {
             complain(&format!(
-                "lock {} was not given back, it lapses: {}",
+                "cannot release lock {}; it expires by itself: {}",
                 safe::line(&lock.name),
                 Failure::from(trouble)
             ));
@@ -179,7 +171,7 @@ impl Lock {
         let (clock, mut until) = (SystemClock, self.until);
         while stop.recv_timeout(LOCK / 15) == Err(RecvTimeoutError::Timeout) {
             let why = match self.renew(client) {
-                Ok(renewed) if renewed.since(clock.moment()) < LOCK / 2 => "somebody breaks it".to_owned(),
+                Ok(renewed) if renewed.since(clock.moment()) < LOCK / 2 => "it is being broken".to_owned(),
                 Ok(renewed) => {
                     until = renewed;
                     hands.has().until = Some(until);
@@ -188,7 +180,7 @@ impl Lock {
                 Err(trouble) if trouble.passes() && until.since(clock.moment()) > ENOUGH => continue,
                 Err(trouble) => Failure::from(trouble).to_string(),
             };
-            hands.lose(format!("lock {} is lost: {why}", safe::line(&self.name)));
+            hands.lose(format!("lock {} was lost: {why}", safe::line(&self.name)));
         }
     }
 }
@@ -215,8 +207,8 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         board.put(&post);
         if let Err(ended) = hands.begin(&post) {
             let why = match &ended {
-                Ended::Interrupted => "it was interrupted before its program began".to_owned(),
-                Ended::Lost(why) => format!("its program did not begin: {why}"),
+                Ended::Interrupted => "interrupted before the program started".to_owned(),
+                Ended::Lost(why) => format!("the program did not start: {why}"),
             };
             let error = json!({ "type": "exit", "detail": why });
             let over = json!({ "error": error, "retryable": false });
@@ -253,7 +245,7 @@ fn recorded(exec: &Exec, board: &Board, lock: Option<&Lock>, hands: &Hands) -> R
         if is_over {
             return went.passed_on(&id);
         }
-        complain(&format!("{}; it is tried again", went.words()));
+        complain(&format!("{}; retrying", went.words()));
     }
 }
 
@@ -262,7 +254,7 @@ impl Went {
     fn of_one_run(&mut self, is_interrupted: bool) {
         let detail = match &self.why {
             Some(Why::Lost(why)) => why.clone(),
-            Some(Why::Stopping) => "it was told to stop".to_owned(),
+            Some(Why::Stopping) => "it was asked to stop".to_owned(),
             Some(Why::Cancelled(_) | Why::TimedOut) => return,
             None => self.not_started.clone().unwrap_or_else(|| self.words()),
         };
@@ -276,7 +268,7 @@ impl Went {
 
     fn words(&self) -> String {
         match &self.not_started {
-            Some(why) => format!("the program was not started: {why}"),
+            Some(why) => format!("cannot start the program: {why}"),
             None => format!("the program {}", self.end.words()),
         }
     }
@@ -290,15 +282,15 @@ impl Went {
                 Err(Failure::Conflict(format!("the program of job {id} was ended: {why}")))
             }
             Some(Why::TimedOut) => {
-                Err(Failure::WaitOver(format!("job {id}: the time of the program was over")))
+                Err(Failure::WaitOver(format!("job {id}: the program exceeded its timeout")))
             }
             Some(Why::Cancelled(why)) => {
-                Err(Failure::Unsuccessful(format!("job {id} was cancelled: {}", safe::line(why))))
+                Err(Failure::Unsuccessful(format!("job {id} was canceled: {}", safe::line(why))))
             }
             Some(Why::Stopping) | None => match self.end.shell_code() {
                 0 if self.verdict.0 == "complete" => Ok(()),
                 0 => Err(Failure::Unsuccessful(format!(
-                    "job {id} has failed: {}",
+                    "job {id} failed: {}",
                     self.verdict.1["error"]["detail"]
                 ))),
                 code => Err(Failure::Silent(code)),
@@ -348,7 +340,7 @@ fn claimed(
     loop {
         if let Err(lost) = hands.lost() {
             // Nobody else does what was to be done under this lock.
-            let body = json!({ "reason": "tenure exec has lost its lock before the program began" });
+            let body = json!({ "reason": "tenure exec lost its lock before the program started" });
             let cancel = Ask::post(format!("/v1/jobs/{id}/cancel"), &body).within(LEAVING);
             // What cannot be told now waits for somebody.
             let _ = board.client.ask(&cancel);
@@ -374,9 +366,9 @@ fn claimed(
         }
         let document = board.client.ask(&Ask::get(format!("/v1/jobs/{id}")))?.json()?;
         match text(&document, "/state") {
-            "succeeded" => return Err(Failure::Conflict(format!("job {id} was done by another worker"))),
+            "succeeded" => return Err(Failure::Conflict(format!("job {id} was run by another worker"))),
             "failed" | "cancelled" => {
-                return Err(Failure::Unsuccessful(format!("job {id} has been ended by somebody")));
+                return Err(Failure::Unsuccessful(format!("job {id} was ended by another client")));
             }
             _ => {}
         }

@@ -76,14 +76,14 @@ pub(super) fn forward(post: &Arc<Post>, service: &Service, server: &str, manners
             post.stop(Why::TimedOut);
         }
         if post.until().since(now) <= LEASE / 6 {
-            post.stop(Why::Lost("it could not be renewed".to_owned()));
+            post.stop(Why::Lost("its lease could not be renewed".to_owned()));
         }
         match post.why() {
             None => {}
             Some(Why::TimedOut) => {
                 return Some(went(
                     post,
-                    failed("timed_out", "its time was over before it was answered", true),
+                    failed("timed_out", "exceeded its timeout before the service answered", true),
                 ));
             }
             Some(Why::Lost(_)) => return None,
@@ -145,7 +145,7 @@ fn meaning(answered: Answered, manners: &Manners) -> Option<((&'static str, Valu
         Ok(answered) => answered,
         Err(why) => return Some((failed("unreachable", &why, true), why)),
     };
-    let said = format!("it was answered with {status}");
+    let said = format!("the service answered with status {status}");
     let verdict = match status {
         202 => return None,
         200..=299 if body.is_empty() => ("complete", json!({})),

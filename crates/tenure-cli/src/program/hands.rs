@@ -54,7 +54,7 @@ impl Ended {
     pub(super) fn of(self, id: &str) -> Failure {
         match self {
             Self::Interrupted => Failure::Interrupted,
-            Self::Lost(why) => Failure::Conflict(format!("the program of job {id} did not begin: {why}")),
+            Self::Lost(why) => Failure::Conflict(format!("the program of job {id} did not start: {why}")),
         }
     }
 }
@@ -112,7 +112,7 @@ impl Hands {
         let left = has.until.map(|until| until.since(SystemClock.moment()));
         match (left, &has.lock) {
             (Some(left), Some((name, _))) if left <= ENOUGH => {
-                Err(Ended::Lost(format!("lock {} is lost: it was not renewed in time", safe::line(name))))
+                Err(Ended::Lost(format!("lock {} was lost: it was not renewed in time", safe::line(name))))
             }
             _ => Ok(()),
         }

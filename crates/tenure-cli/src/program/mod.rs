@@ -40,7 +40,8 @@ const ONCE_MORE: Duration = Duration::from_secs(5);
 pub(crate) fn end_orphans() {
     let ended = tenure_program::end_orphans();
     if ended > 0 {
-        tell(&format!("{ended} processes were ended that a killed host had left behind"));
+        let what = if ended == 1 { "process" } else { "processes" };
+        tell(&format!("ended {ended} {what} left behind by a killed host"));
     }
 }
 

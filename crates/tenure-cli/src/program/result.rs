@@ -13,7 +13,7 @@ pub(crate) fn kept(bytes: &[u8], put_into: impl FnOnce(Value) -> Value) -> Resul
     let text = serde_json::to_vec(&kept).map_err(|error| error.to_string())?;
     match Output::new(text, None) {
         Ok(_) => Ok(kept),
-        Err(wrong) => Err(format!("its result cannot be kept: {wrong}")),
+        Err(wrong) => Err(format!("its result cannot be stored: {wrong}")),
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::client::Ask;
 use crate::exit::Failure;
+use crate::ids::Part;
 use crate::output::safe;
 use crate::with::{Asked, Named, With, done, text};
 
@@ -25,20 +26,21 @@ const WORKERS: Named = Named {
     },
 };
 
-/// What can be asked of the workers of a server.
+/// Commands for the workers of a server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Workers {
-    /// Lists those that are alive
+    /// List live workers
     List(Asked<Nothing>),
-    /// Shows one
+    /// Show a worker
     Get(Asked<Which>),
-    /// Tells one to take no more jobs; those that it has come to their ends
+    /// Ask a worker to finish its jobs and take no more
     Quiet(Asked<Which>),
-    /// Tells one that it may take jobs again
+    /// Allow a quiet worker to take jobs again
     Resume(Asked<Which>),
-    /// Tells one to end, and to give back what it cannot end soon
+    /// Ask a worker to stop
     Stop(Asked<Which>),
-    /// Takes one off the list that has gone without a word, and gives back at once what it had
+    /// Remove a dead worker and release its jobs
+    #[command(aliases = ["rm", "delete"])]
     Remove(Asked<Which>),
 }
 
@@ -47,7 +49,7 @@ pub(crate) struct Nothing {}
 
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Its id, or its name if no other has that
+    /// Worker id, eight characters of it, or name
     worker: String,
 }
 
@@ -60,19 +62,19 @@ pub(super) fn run(workers: Workers) -> Result<(), Failure> {
             let worker = meant(with, &what.worker)?;
             WORKERS.one(with, &worker.to_string())
         }),
-        Workers::Quiet(Asked { connect, output, what }) => done(&connect, output, move |with| {
-            command(with, &what.worker, "quiet", "is told to take no more jobs")
-        }),
+        Workers::Quiet(Asked { connect, output, what }) => {
+            done(&connect, output, move |with| command(with, &what.worker, "quiet", "takes no more jobs"))
+        }
         Workers::Resume(Asked { connect, output, what }) => {
-            done(&connect, output, move |with| command(with, &what.worker, "resume", "may take jobs again"))
+            done(&connect, output, move |with| command(with, &what.worker, "resume", "takes jobs again"))
         }
         Workers::Stop(Asked { connect, output, what }) => {
-            done(&connect, output, move |with| command(with, &what.worker, "terminate", "is told to end"))
+            done(&connect, output, move |with| command(with, &what.worker, "terminate", "was asked to stop"))
         }
         Workers::Remove(Asked { connect, output, what }) => done(&connect, output, move |with| {
             let worker = meant(with, &what.worker)?;
             with.client.ask(&Ask::delete(WORKERS.of(text(&worker, "/worker_id"))))?;
-            with.out.tell(&format!("worker {} is off the list", safe::line(&what.worker)));
+            with.out.tell(&format!("removed worker {}", safe::line(&what.worker)));
             Ok(())
         }),
     }
@@ -93,14 +95,16 @@ fn command(with: &mut With, worker: &str, how: &str, is: &str) -> Result<(), Fai
 /// The worker with this id or name.
 fn meant(with: &mut With, wanted: &str) -> Result<Value, Failure> {
     let page = with.client.ask(&Ask::get(WORKERS.path))?.json()?;
-    let is_meant = |worker: &&Value| [text(worker, "/worker_id"), text(worker, "/name")].contains(&wanted);
+    let part = Part::of(wanted);
+    let is_meant = |worker: &&Value| {
+        let id = text(worker, "/worker_id");
+        [id, text(worker, "/name")].contains(&wanted) || part.as_ref().is_some_and(|part| part.is_of(id))
+    };
     let meant: Vec<&Value> = page["items"].as_array().into_iter().flatten().filter(is_meant).collect();
     let shown = safe::line(wanted);
     match meant.as_slice() {
         [one] => Ok((*one).clone()),
-        [] => {
-            Err(Failure::NotThere(format!("no worker {shown} is alive; `tenure worker list` shows who is")))
-        }
-        _ => Err(Failure::Conflict(format!("{} workers are called {shown}; say the id", meant.len()))),
+        [] => Err(Failure::NotThere(format!("no live worker {shown}; list them with `tenure worker list`"))),
+        _ => Err(Failure::Conflict(format!("{} workers match {shown}; pass the whole id", meant.len()))),
     }
 }

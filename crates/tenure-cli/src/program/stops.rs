@@ -66,7 +66,7 @@ impl Limit {
     pub(super) fn failure(&self, server: &str) -> Failure {
         match self.is_second {
             true => Failure::Interrupted,
-            false => Failure::Unreachable(format!("it stops, and {server} was not told all of it in time")),
+            false => Failure::Unreachable(format!("stopped before {server} confirmed the end of all jobs")),
         }
     }
 }

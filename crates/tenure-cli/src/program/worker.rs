@@ -22,6 +22,7 @@ use super::stops::{By, Limit, Stops};
 use super::{Granted, LEASE};
 use crate::client::{Ask, Connect, Purpose, Trouble};
 use crate::exit::Failure;
+use crate::output::counted;
 use crate::screen::{complain, tell};
 use crate::span::span;
 
@@ -32,51 +33,36 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Programs at once for one queue.
 const MOST: usize = 500;
 
-/// What can be said to `tenure worker`.
+/// Arguments of `tenure worker`.
 #[derive(Debug, Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
-    after_help = "\
-Examples:
-  tenure worker list
-  tenure worker --queue mail=10 --http http://127.0.0.1:3000/jobs
-  tenure worker --queue mail=10,other=2 --exec ./handler
-  tenure worker --queue mail --kind welcome --permanent 64,65 --exec python3 mail.py
-  tenure worker --db jobs.db --exec ./handler
-
-The program is started for each job, without a shell. It reads the args of the job (JSON) on standard input and finds JOB_ID,
-JOB_KIND, JOB_QUEUE, JOB_ATTEMPT, JOB_RESULT_FILE, JOB_SHUTDOWN_FILE, JOB_TOKEN, JOB_API, TRACEPARENT and TRACESTATE in its environment.
-With --db there is no server, so JOB_TOKEN and JOB_API are not said; the timers of the store are fired here.
-0 means done, 75 that it shall be tried again without spending an attempt, anything else that the attempt has failed."
-)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct WorkerArgs {
     #[command(subcommand)]
     others: Option<Workers>,
     #[command(flatten)]
     connect: Connect,
-    /// From which queues, and how many programs at once for each, such as mail=10,other=2
+    /// Queues, each with its number of concurrent jobs, such as mail=10,other=2
     #[arg(long = "queue", value_name = "NAME[=N]", value_delimiter = ',', default_value = "default")]
     queues: Vec<Queue>,
-    /// Of which kinds [default: any]
+    /// Kinds to run [default: any]
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',')]
     kinds: Vec<String>,
-    /// Exit codes after which a job is not tried again
+    /// Exit codes that fail the job without a retry
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     permanent: Vec<i32>,
-    /// In how long a job is tried again whose program ended with 75
+    /// Delay after exit code 75
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "10s")]
     again_after: Duration,
-    /// How long a program has to stop once it was told to; then it is killed with all that it has started
+    /// Time for a program to stop before it and its children are killed
     #[arg(long, value_name = "SPAN", value_parser = span, default_value = "10s")]
     grace: Duration,
-    /// A name for people [default: the program, on this machine]
+    /// Name of the worker [default: program and host]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Variables of this worker that its programs find although they are its own, such as TENURE_URL; TENURE_* means all of them
+    /// Variables of the worker to pass to programs, such as TENURE_URL or TENURE_*
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pass_env: Vec<String>,
-    /// The program and its arguments; the last of all that is said
+    /// Program and arguments; must come last
     #[arg(
         long = "exec",
         value_name = "CMD",
@@ -86,9 +72,7 @@ pub(crate) struct WorkerArgs {
         allow_hyphen_values = true
     )]
     command: Vec<OsString>,
-    /// Sends each job to this service instead: POST of its args. 2xx means done, and the body is its result; 202 that its end
-    /// is told later, with the token of the header job-token; 429 and 503 that it shall be tried again without spending an
-    /// attempt; 422 that it has failed for good; anything else that the attempt has failed
+    /// Send each job to this URL instead of running a program
     #[arg(long, value_name = "URL")]
     http: Option<Service>,
 }
@@ -106,7 +90,7 @@ impl FromStr for Queue {
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, slots) = text.split_once('=').unwrap_or((text, "1"));
         let slots = slots.parse().ok().filter(|slots| (1..=MOST).contains(slots));
-        let slots = slots.ok_or_else(|| format!("allowed: a name, or a name, = and 1 to {MOST}"))?;
+        let slots = slots.ok_or_else(|| format!("expected NAME or NAME=N with N from 1 to {MOST}"))?;
         Ok(Self { name: name.to_owned(), slots })
     }
 }
@@ -130,7 +114,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         return roll::run(others);
     }
     if args.connect.db.is_some() && args.http.is_some() {
-        let why = "--http needs a server, which a service asks about its job; a store has none: say --url, or --exec";
+        let why = "--http needs a server, because the service reports to it: pass --url instead of --db, or use --exec";
         return Err(Failure::Usage(why.to_owned()));
     }
     super::end_orphans_twice();
@@ -159,7 +143,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| Failure::System { what: "the program's threads did not start", source })?;
+        .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     runtime.block_on(until_stopped(&shared, end))
 }
 
@@ -167,7 +151,7 @@ async fn until_stopped(
     shared: &Shared,
     mut end: oneshot::Receiver<Result<(), Failure>>,
 ) -> Result<(), Failure> {
-    let refuse = |source| Failure::System { what: "signals cannot be listened to", source };
+    let refuse = |source| Failure::System { what: "cannot listen for signals", source };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
     let (clock, mut limit) = (SystemClock, Limit::default());
@@ -176,7 +160,7 @@ async fn until_stopped(
         tokio::select! {
             biased;
             end = &mut end => {
-                return end.unwrap_or_else(|_| Err(Failure::NotWhole("a mistake in this program ended it".to_owned())));
+                return end.unwrap_or_else(|_| Err(Failure::NotWhole("internal error; please report it".to_owned())));
             }
             _ = interrupt.recv() => shared.heard(&mut limit, Press::Interrupt),
             _ = terminate.recv() => shared.heard(&mut limit, Press::Terminate),
@@ -198,7 +182,8 @@ impl Shared {
         let (server, untold) = (self.board.client.place(), self.board.all().len());
         if untold > 0 {
             complain(&format!(
-                "{server} was not told in time how {untold} of its programs ended; their jobs are due again when their leases are over"
+                "could not report the end of {} to {server} in time; their jobs run again when their leases expire",
+                counted(untold as u64, "program")
             ));
         }
         limit.failure(server)
@@ -215,7 +200,7 @@ impl Shared {
             }
         }
         if before == 0 {
-            tell("stopping: programs are told to stop; once more kills them");
+            tell("stopping: programs are asked to stop, press Ctrl-C again to kill them");
         }
         Some(before)
     }
@@ -227,14 +212,14 @@ impl Shared {
     /// Does what the server tells: whoever is to end is stopped as by Ctrl-C.
     fn obey(&self) {
         if self.board.told() == Told::Terminate && !self.is_stopping() {
-            tell("the server tells this worker to end");
+            tell("the server asked this worker to stop");
             let _ = self.stop(By::Server);
         }
     }
 }
 
 fn work(shared: &Arc<Shared>, queues: &[Queue]) -> Result<(), Failure> {
-    tell(&format!("worker {} of {} waits for jobs", shared.board.worker, shared.board.client.place()));
+    tell(&format!("worker {} waits for jobs from {}", shared.board.worker, shared.board.client.place()));
     std::thread::scope(|scope| {
         let ((stop_renewing, renewing), (stop_telling, telling)) = (channel(), channel());
         scope.spawn(move || shared.board.renew(&renewing));
@@ -243,9 +228,9 @@ fn work(shared: &Arc<Shared>, queues: &[Queue]) -> Result<(), Failure> {
         let served: Result<Vec<()>, Failure> = serving
             .into_iter()
             .map(|queue| {
-                queue.join().unwrap_or_else(|_| {
-                    Err(Failure::NotWhole("a mistake in this program ended it".to_owned()))
-                })
+                queue
+                    .join()
+                    .unwrap_or_else(|_| Err(Failure::NotWhole("internal error; please report it".to_owned())))
             })
             .collect();
         drop((stop_renewing, stop_telling));
@@ -289,13 +274,13 @@ fn serve(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
             Err(Trouble::Refused(refused)) if refused.command.is_some() => {
                 shared.board.hear(refused.command.as_deref());
                 if !std::mem::replace(&mut complained, true) {
-                    complain("the server tells this worker to take no more jobs");
+                    complain("the server asked this worker to take no more jobs");
                 }
                 wait(&freed, &mut running);
             }
             Err(trouble) if trouble.passes() => {
                 if !std::mem::replace(&mut complained, true) {
-                    complain(&format!("{}; asking again until it answers", Failure::from(trouble)));
+                    complain(&format!("{}; retrying until it answers", Failure::from(trouble)));
                 }
                 wait(&freed, &mut running);
             }

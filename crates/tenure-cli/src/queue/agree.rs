@@ -12,46 +12,46 @@ use crate::job::followed;
 use crate::output::safe;
 use crate::with::With;
 
-/// What can be said to `tenure queue set`.
+/// Arguments of `tenure queue set`.
 #[derive(Debug, Args)]
 pub(crate) struct Set {
-    /// Its name
+    /// Name of the queue
     name: String,
-    /// How many of its jobs run at once, over all hosts; none for any number
+    /// Maximum number of running jobs, over all workers
     #[arg(long, value_name = "N|none", value_parser = bound)]
     max_running: Option<Bound<u32>>,
-    /// How many of its jobs start in a time, such as 100/60s; none for any number
+    /// Maximum number of starts in a time, such as 100/60s
     #[arg(long, value_name = "N/SPAN|none", value_parser = rate)]
     rate: Option<Bound<(u32, f64)>>,
-    /// How many jobs may wait in it; none for any number
+    /// Maximum number of waiting jobs
     #[arg(long, value_name = "N|none", value_parser = bound)]
     max_depth: Option<Bound<u32>>,
-    /// How many attempts a job has that does not say it; none for as many as usual
+    /// Default number of attempts
     #[arg(long, value_name = "N|none", value_parser = bound)]
     max_attempts: Option<Bound<u32>>,
-    /// The waits between these attempts, such as 10s,1m,1h: the last one repeats; they double if it is not said
+    /// Delays between attempts, such as 10s,1m,1h; the last one repeats [default: doubling]
     #[arg(long, value_name = "SPAN,…", value_delimiter = ',', value_parser = crate::span::span, requires = "max_attempts")]
     backoff: Vec<Duration>,
-    /// For how long a job is kept after its end that does not say it; none for as usual
+    /// Default retention of ended jobs
     #[arg(long, value_name = "SPAN|none", value_parser = span)]
     retain: Option<Bound<f64>>,
-    /// The same for one that failed or was cancelled, if it is to be another
+    /// Default retention of failed and canceled jobs [default: that of --retain]
     #[arg(long, value_name = "SPAN", value_parser = crate::span::span, requires = "retain")]
     retain_failed: Option<Duration>,
-    /// For how long a job is granted to a worker that does not say it; none for as usual
+    /// Default lease of a running job
     #[arg(long, value_name = "SPAN|none", value_parser = span)]
     lease: Option<Bound<f64>>,
 }
 
-/// What can be said to `tenure queue purge`.
+/// Arguments of `tenure queue purge`.
 #[derive(Debug, Args)]
 pub(crate) struct Purge {
-    /// Its name
+    /// Name of the queue
     name: String,
-    /// Its name once more
+    /// Name of the queue again, to confirm
     #[arg(long, value_name = "NAME")]
     confirm: String,
-    /// In which states: scheduled, queued and blocked if it is not said; may be said often
+    /// States to delete [default: scheduled,queued,blocked]
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<String>,
 }
@@ -66,7 +66,7 @@ enum Bound<T> {
 fn bound(text: &str) -> Result<Bound<u32>, String> {
     match text {
         "none" => Ok(Bound::None),
-        number => number.parse().map(Bound::To).map_err(|_| "allowed: a whole number, or none".to_owned()),
+        number => number.parse().map(Bound::To).map_err(|_| "expected a whole number, or none".to_owned()),
     }
 }
 
@@ -79,7 +79,7 @@ fn span(text: &str) -> Result<Bound<f64>, String> {
 }
 
 fn rate(text: &str) -> Result<Bound<(u32, f64)>, String> {
-    const ALLOWED: &str = "allowed: a number and a span, such as 100/60s, or none";
+    const ALLOWED: &str = "expected a number and a time, such as 100/60s, or none";
     if text == "none" {
         return Ok(Bound::None);
     }
@@ -91,7 +91,8 @@ fn rate(text: &str) -> Result<Bound<(u32, f64)>, String> {
 pub(super) fn set(set: &Set, with: &mut With) -> Result<(), Failure> {
     let body = changes(set);
     if body.is_empty() {
-        let detail = "nothing is to be changed; say --max-running, --rate, --max-depth, --max-attempts, --retain or --lease";
+        let detail =
+            "nothing to change; pass --max-running, --rate, --max-depth, --max-attempts, --retain or --lease";
         return Err(Failure::Usage(detail.to_owned()));
     }
     let answer = match with.client.ask(&Ask::patch(QUEUES.of(&set.name), &body.clone().into(), None)) {
@@ -102,7 +103,7 @@ pub(super) fn set(set: &Set, with: &mut With) -> Result<(), Failure> {
         }
         answer => answer?,
     };
-    QUEUES.told(with, &answer.text(), &format!("queue {} is so now", safe::line(&set.name)))
+    QUEUES.told(with, &answer.text(), &format!("updated queue {}", safe::line(&set.name)))
 }
 
 /// What the server is asked to change.
@@ -139,7 +140,7 @@ fn said<T>(bound: Option<Bound<T>>, as_json: impl Fn(T) -> Value) -> Option<Valu
 
 pub(super) fn delete(name: &str, with: &mut With) -> Result<(), Failure> {
     with.client.ask(&Ask::delete(QUEUES.of(name)))?;
-    with.out.tell(&format!("queue {} is gone", safe::line(name)));
+    with.out.tell(&format!("deleted queue {}", safe::line(name)));
     Ok(())
 }
 

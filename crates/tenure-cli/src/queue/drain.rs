@@ -10,19 +10,19 @@ use tenure::{Clock, SystemClock};
 use super::QUEUES;
 use crate::client::{Ask, Patience};
 use crate::exit::Failure;
-use crate::output::safe;
+use crate::output::{counted, safe};
 use crate::span::span;
 use crate::with::With;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// What can be said to `tenure queue drain`.
+/// Arguments of `tenure queue drain`.
 #[derive(Debug, Args)]
 pub(crate) struct Drain {
-    /// Its name
+    /// Name of the queue
     name: String,
-    /// At most so long; then it ends with 124
+    /// Stop waiting after this time, with exit code 124
     #[arg(long, value_name = "SPAN", value_parser = span)]
     timeout: Option<Duration>,
 }
@@ -31,7 +31,7 @@ pub(super) fn run(drain: &Drain, with: &mut With) -> Result<(), Failure> {
     let name = safe::line(&drain.name);
     let until = drain.timeout.map(|timeout| SystemClock.moment().after(timeout));
     with.client.ask(&Ask::post(format!("{}/pause", QUEUES.of(&drain.name)), &json!({})))?;
-    with.goes.on(format!("queue {name} stays paused; `tenure queue resume {name}` hands out its jobs again"));
+    with.goes.on(format!("queue {name} stays paused; resume it with `tenure queue resume {name}`"));
     let ask = Ask::get(format!("{}/stats", QUEUES.of(&drain.name)));
     let (mut patience, mut said) = (Patience::new(), None);
     loop {
@@ -44,17 +44,22 @@ pub(super) fn run(drain: &Drain, with: &mut With) -> Result<(), Failure> {
                     return QUEUES.told(
                         with,
                         &paused(with, drain)?,
-                        &format!("queue {name} is paused, and none of its jobs runs"),
+                        &format!("queue {name} is paused and drained"),
                     );
                 }
                 if said.replace(running) != Some(running) {
-                    with.out.tell(&format!("queue {name} is paused; {running} of its jobs still run"));
+                    with.out.tell(&format!(
+                        "queue {name} is paused; waiting for {}",
+                        counted(running, "running job")
+                    ));
                 }
             }
             Err(trouble) => patience.endure(trouble)?,
         }
         if until.is_some_and(|until| until.since(SystemClock.moment()).is_zero()) {
-            return Err(Failure::WaitOver(format!("queue {name} is paused, but some of its jobs still run")));
+            return Err(Failure::WaitOver(format!(
+                "queue {name} is paused, but jobs are still running after the timeout"
+            )));
         }
         let (_kept, never) = channel::<()>();
         let _ = never.recv_timeout(EVERY);

@@ -37,28 +37,29 @@ const QUEUES: Named = Named {
     },
 };
 
-/// What can be done with queues.
+/// Commands for queues.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Queues {
-    /// Lists them
+    /// List queues
     List(Asked<Nothing>),
-    /// Shows one
+    /// Show a queue
     Get(Asked<Name>),
-    /// Shows how they stand, and how the last minutes went in them
+    /// Show counts, rates and latency of queues
     Stats(Asked<stats::Stats>),
-    /// Bounds how many jobs of one run at once, start in a time, or wait; and says what holds for jobs that do not say it
+    /// Set limits and defaults of a queue
     Set(Asked<agree::Set>),
-    /// Removes the jobs of one that do not run
+    /// Delete the waiting jobs of a queue
     Purge(Asked<agree::Purge>),
-    /// Removes one in which no job is kept
+    /// Delete an empty queue
+    #[command(aliases = ["rm", "remove"])]
     Delete(Asked<Name>),
-    /// Says why its jobs do not run
+    /// Explain why the jobs of a queue do not run
     Explain(Asked<Name>),
-    /// Hands out no jobs of one any more; those that run go on
+    /// Pause a queue; running jobs continue
     Pause(Asked<Name>),
-    /// Pauses one, and waits until none of its jobs runs any more
+    /// Pause a queue and wait for its running jobs
     Drain(Asked<drain::Drain>),
-    /// Hands out jobs of one again
+    /// Resume a queue
     Resume(Asked<Name>),
 }
 
@@ -67,7 +68,7 @@ pub(crate) struct Nothing {}
 
 #[derive(Debug, Args)]
 pub(crate) struct Name {
-    /// Its name
+    /// Name of the queue
     name: String,
 }
 
@@ -100,9 +101,9 @@ pub(crate) fn run(queues: Queues) -> Result<(), Failure> {
         Queues::Delete(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree::delete(&what.name, with))
         }
-        Queues::Explain(Asked { connect, output, what }) => {
-            done(&connect, output, move |with| QUEUES.explain(with, &what.name, "nothing keeps its jobs"))
-        }
+        Queues::Explain(Asked { connect, output, what }) => done(&connect, output, move |with| {
+            QUEUES.explain(with, &what.name, "nothing holds its jobs back")
+        }),
         Queues::Pause(Asked { connect, output, what }) => {
             done(&connect, output, move |with| agree(with, &what.name, "pause", "is paused"))
         }

@@ -11,11 +11,12 @@ use super::QUEUES;
 use crate::client::{Ask, Patience};
 use crate::exit::Failure;
 use crate::output::{Cell, Shape, Table, tone_of};
+use crate::screen::Tone;
 use crate::with::With;
 
 /// Between two looks, unless somebody says otherwise.
 const EVERY: Duration = Duration::from_secs(2);
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 11] = [
     "queue",
     "queued",
     "running",
@@ -26,24 +27,25 @@ const COLUMNS: [&str; 10] = [
     "done/min",
     "failed/min",
     "run p95",
+    "paused",
 ];
 
-/// What can be said to `tenure queue stats` and `tenure top`.
+/// Arguments of `tenure queue stats` and `tenure top`.
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
-    /// Only this queue
+    /// Queue [default: all]
     name: Option<String>,
-    /// Shows it again and again, until Ctrl-C
+    /// Refresh every 2 s until Ctrl-C
     #[arg(short, long)]
     watch: bool,
 }
 
-/// What can be said to `tenure top`.
+/// Arguments of `tenure top`.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// Only this queue
+    /// Queue [default: all]
     name: Option<String>,
-    /// Shows it once
+    /// Print once and exit
     #[arg(long)]
     once: bool,
 }
@@ -114,12 +116,12 @@ fn cells(queue: &Value) -> Vec<Cell> {
     };
     let went =
         |name: &str| per_minute(queue, name).map_or_else(String::new, |rate| format!("{rate:.1}")).into();
-    let paused = if queue["paused"] == true { " (paused)" } else { "" };
+    let paused = if queue["paused"] == true { "paused" } else { "" };
     let oldest = queue["oldest_due_seconds"].as_f64().map_or_else(String::new, shown);
     let p95 = longest(queue, "run_p95_seconds").map_or_else(String::new, shown);
-    let name = format!("{}{paused}", queue["queue"].as_str().unwrap_or_default());
+    let name = queue["queue"].as_str().unwrap_or_default();
     vec![
-        name.as_str().into(),
+        name.into(),
         of("queued"),
         of("running"),
         of("scheduled"),
@@ -129,6 +131,7 @@ fn cells(queue: &Value) -> Vec<Cell> {
         went("succeeded"),
         went("failed"),
         p95.into(),
+        Cell::from(paused).toned(Tone::Careful),
     ]
 }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::served::{Name, SCHEDULES};
 use crate::client::{Ask, Trouble};
 use crate::exit::Failure;
-use crate::output::{Shape, Table, safe};
+use crate::output::{Shape, Table, counted, safe};
 use crate::with::{With, text};
 
 /// What a server is told of a schedule; the rest it tells of itself.
@@ -30,21 +30,21 @@ const TOLD: [&str; 14] = [
     "job",
 ];
 
-/// What can be said to `tenure schedule backfill`.
+/// Arguments of `tenure schedule backfill`.
 #[derive(Debug, Args)]
 pub(crate) struct Backfill {
-    /// Its name
+    /// Name of the schedule
     name: String,
-    /// From this instant on, such as 2026-03-28T12:00:00Z
+    /// Start of the range, such as 2026-03-28T12:00:00Z
     #[arg(long, value_name = "INSTANT")]
     from: String,
-    /// Until this one, but not later than now
+    /// End of the range, at most now
     #[arg(long, value_name = "INSTANT")]
     to: String,
-    /// Shows which slots there are, and does nothing
+    /// List the runs and enqueue nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also for slots that have had a job
+    /// Include runs that already had a job
     #[arg(long)]
     again: bool,
 }
@@ -70,7 +70,7 @@ pub(super) fn backfill(backfill: &Backfill, with: &mut With) -> Result<(), Failu
     if matches!(with.out.chosen(), Some(Shape::Json | Shape::Jsonl)) {
         return with.out.document(&json!({ "jobs": jobs }).to_string());
     }
-    with.out.tell(&format!("schedule {}: {jobs} jobs were enqueued", safe::line(&backfill.name)));
+    with.out.tell(&format!("schedule {}: {} enqueued", safe::line(&backfill.name), counted(jobs, "job")));
     Ok(())
 }
 
@@ -86,7 +86,7 @@ fn slots(with: &mut With, document: &str) -> Result<(), Failure> {
     }
     with.out.table(&table, true)?;
     if told["capped"] == true {
-        with.out.tell("there are more");
+        with.out.tell("more runs follow; narrow --from and --to");
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ impl Crontab {
         let (mut env, mut zone) = (BTreeMap::new(), reading.zone.clone());
         for (number, line) in (1..).zip(text.lines()) {
             if number > MOST_LINES {
-                tab.note(number, format!("the rest is not read: there are more than {MOST_LINES} lines"));
+                tab.note(number, format!("ignored the rest: more than {MOST_LINES} lines"));
                 break;
             }
             let line = line.trim();
@@ -71,10 +71,10 @@ impl Crontab {
                     "CRON_TZ" => zone = Some(value),
                     "MAILTO" | "MAILFROM" | "CONTENT_TYPE" | "CONTENT_TRANSFER_ENCODING" => tab.note(
                         number,
-                        format!("{name} has no meaning here: what a command writes is in the log of its job"),
+                        format!("{name} is ignored: the output of a command is in the log of its job"),
                     ),
                     "RANDOM_DELAY" | "START_HOURS_RANGE" => {
-                        tab.note(number, format!("{name} has no meaning here"));
+                        tab.note(number, format!("{name} is ignored"));
                     }
                     _ => drop(env.insert(name, value)),
                 }
@@ -84,7 +84,7 @@ impl Crontab {
                 Ok(entry) => tab.entries.push(Entry { env: env.clone(), ..entry }),
                 Err(why) => {
                     tab.broken += 1;
-                    tab.note(number, format!("left out: {why}"));
+                    tab.note(number, format!("skipped: {why}"));
                 }
             }
         }
@@ -124,7 +124,7 @@ fn unquoted(text: &str) -> &str {
 fn entry(line: usize, text: &str, of_system: bool, zone: Option<&str>) -> Result<Entry, String> {
     let (when, rest) = timing(text)?;
     if when == "@reboot" {
-        return Err("@reboot has no meaning here: nothing starts with a machine".to_owned());
+        return Err("@reboot is not supported".to_owned());
     }
     let cron = Cron::parse(Dialect::Unix, when).map_err(|bad| format!("{when}: {bad}"))?;
     let mut schedule = Schedule::new(Rule::Cron(cron));
@@ -134,14 +134,14 @@ fn entry(line: usize, text: &str, of_system: bool, zone: Option<&str>) -> Result
     }
     let (user, rest) = match of_system {
         true => {
-            let (user, rest) = word(rest).ok_or("there is no user and no command")?;
+            let (user, rest) = word(rest).ok_or("the user and the command are missing")?;
             (Some(user.to_owned()), rest)
         }
         false => (None, rest),
     };
     let (command, input) = percent(rest.trim());
     if command.is_empty() {
-        return Err("there is no command".to_owned());
+        return Err("the command is missing".to_owned());
     }
     let words = words(&command);
     Ok(Entry {
@@ -161,12 +161,11 @@ fn timing(text: &str) -> Result<(&str, &str), String> {
     if text.starts_with('@') {
         return word(text)
             .filter(|(_, rest)| !rest.is_empty())
-            .ok_or_else(|| "there is no command".to_owned());
+            .ok_or_else(|| "the command is missing".to_owned());
     }
     let mut rest = text;
     for field in 1..=5 {
-        let (_, after) =
-            word(rest).ok_or_else(|| format!("there are {} fields of time; 5 are needed", field - 1))?;
+        let (_, after) = word(rest).ok_or_else(|| format!("{} time fields; expected 5", field - 1))?;
         rest = after;
     }
     let length = text.len() - rest.len();
@@ -232,10 +231,10 @@ fn words(text: &str) -> Command {
                 }
             },
             (None, sign) if OF_A_SHELL.contains(sign) => {
-                return Command::NeedsShell(format!("it has {sign:?}"));
+                return Command::NeedsShell(format!("it contains {sign:?}"));
             }
             (Some('"'), sign) if IN_QUOTES.contains(sign) => {
-                return Command::NeedsShell(format!("it has {sign:?} between quotes"));
+                return Command::NeedsShell(format!("it contains {sign:?} in quotes"));
             }
             (None, sign) if sign.is_whitespace() => {
                 if std::mem::take(&mut has_word) {
@@ -249,7 +248,7 @@ fn words(text: &str) -> Command {
         }
     }
     if quote.is_some() {
-        return Command::NeedsShell("a quote is not closed".to_owned());
+        return Command::NeedsShell("unclosed quote".to_owned());
     }
     if has_word {
         words.push(word);

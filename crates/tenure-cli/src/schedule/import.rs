@@ -21,37 +21,27 @@ const MOST_BYTES: u64 = 1 << 20;
 /// Signs of a program that its name keeps.
 const NAME: usize = 40;
 
-/// What can be said to `tenure schedule import-crontab`.
+/// Arguments of `tenure schedule import-crontab`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  crontab -l | tenure schedule import-crontab - --dry-run
-  crontab -l | tenure schedule import-crontab - --zone Europe/Berlin --to ./jobs && tenure run ./jobs
-  tenure schedule import-crontab /etc/crontab --system --shell --to ./jobs
-  tenure schedule import-crontab /etc/crontab --system --all-users --to ./jobs
-
-Commands run as programs with arguments, and as whoever starts `tenure run`. A line of the crontab of the system that names
-another user than the one who imports it is told and left out, unless --all-users takes it all the same. Those that only a shell understands are told and left out, unless --shell says that a
-shell runs them. It ends with 1 if something was left out.")]
 pub(crate) struct Import {
-    /// The crontab; - for standard input
+    /// Crontab file; - for standard input
     file: PathBuf,
-    /// Where the tenure.toml is written that `tenure run` reads [default: it is printed]
+    /// Folder to write tenure.toml to [default: print it]
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
-    /// The zone of the clocks by which it ran [default: UTC, unless CRON_TZ says another]
+    /// Time zone of the crontab [default: CRON_TZ, else UTC]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
-    /// Each line names a user before its command, as /etc/crontab does
+    /// Expect a user before each command, as in /etc/crontab
     #[arg(long)]
     system: bool,
-    /// Lines of other users are taken, too; all run as whoever starts `tenure run`
+    /// Include lines of other users; all run as the user of `tenure run`
     #[arg(long, requires = "system")]
     all_users: bool,
-    /// All commands are run by a shell: SHELL of the crontab, or /bin/sh
+    /// Run every command in a shell: SHELL of the crontab, or /bin/sh
     #[arg(long)]
     shell: bool,
-    /// Says what was understood, and makes nothing
+    /// Print what was understood and write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -87,7 +77,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
         let other = entry.user.as_deref().filter(|user| own.as_deref() != Some(*user));
         let said = match other {
             Some(user) if !import.all_users => Err(format!(
-                "it runs as {user} there, and here as whoever starts tenure run; --all-users takes it all the same"
+                "it belongs to user {user}; pass --all-users to include it as the user of `tenure run`"
             )),
             Some(_) | None => said(entry, import.shell),
         };
@@ -99,7 +89,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
                 if let Some(user) = other {
                     let user = safe::line(user);
                     tell(&format!(
-                        "line {}: it runs as {user} there, and here as whoever starts tenure run",
+                        "line {}: it ran as {user}, and now runs as the user of `tenure run`",
                         entry.line
                     ));
                 }
@@ -107,18 +97,18 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
             }
             Err(why) => {
                 left_out += 1;
-                tell(&format!("line {}: left out: {}: {what}", entry.line, safe::line(&why)));
+                tell(&format!("line {}: skipped: {}: {what}", entry.line, safe::line(&why)));
             }
         }
     }
     left_out += tab.broken();
     let understood = form.triggered.len();
     tell(&format!(
-        "{understood} understood, {left_out} left out; a run that is still there when the next is due is not doubled"
+        "{understood} converted, {left_out} skipped; a run still active when the next is due is not doubled"
     ));
     if !import.dry_run && understood > 0 {
         let text = toml::to_string(&form)
-            .map_err(|error| Failure::NotWhole(format!("what was understood cannot be written: {error}")))?;
+            .map_err(|error| Failure::NotWhole(format!("cannot write tenure.toml: {error}")))?;
         match &import.to {
             None => print(text.trim_end()),
             Some(folder) => write(folder, &text)?,
@@ -130,7 +120,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
         } else {
             &format!("{left_out} lines of the crontab were")
         };
-        return Err(Failure::Unsuccessful(format!("{lines} left out")));
+        return Err(Failure::Unsuccessful(format!("{lines} skipped")));
     }
     Ok(())
 }
@@ -158,10 +148,10 @@ fn said(entry: &Entry, by_shell: bool) -> Result<Said, String> {
     let command = match (&entry.command, by_shell) {
         (_, true) => vec![shell, "-c".to_owned(), entry.text.clone()],
         (Command::Words(words), false) => words.clone(),
-        (Command::NeedsShell(why), false) => return Err(format!("it needs --shell, for {why}")),
+        (Command::NeedsShell(why), false) => return Err(format!("it needs a shell ({why}); pass --shell")),
     };
     if command.iter().chain(env.values()).chain(entry.input.as_ref()).any(|word| word.contains('\0')) {
-        return Err("it has a NUL".to_owned());
+        return Err("it contains a NUL character".to_owned());
     }
     let schedule = entry.schedule.to_string();
     Ok(Said { command, schedule, catch_up: "skip", input: entry.input.clone(), env })
@@ -192,14 +182,11 @@ fn write(folder: &Path, text: &str) -> Result<(), Failure> {
     match std::fs::File::create_new(&path) {
         Ok(mut file) => std::io::Write::write_all(&mut file, text.as_bytes()).map_err(fail)?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            return Err(Failure::Conflict(format!(
-                "{} is there already, and stays as it is",
-                path.display()
-            )));
+            return Err(Failure::Conflict(format!("{} already exists and was not changed", path.display())));
         }
         Err(source) => return Err(fail(source)),
     }
-    tell(&format!("written to {}; tenure run {} runs it", path.display(), folder.display()));
+    tell(&format!("wrote {}; start it with `tenure run {}`", path.display(), folder.display()));
     Ok(())
 }
 

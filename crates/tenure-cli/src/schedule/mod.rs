@@ -11,35 +11,36 @@ use clap::{Args, Subcommand};
 use crate::exit::Failure;
 use crate::with::{Asked, With, done};
 
-/// What can be done with schedules.
+/// Commands for schedules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Schedule {
-    /// Says what an expression means, and when it comes next; needs neither a store nor a server
+    /// Explain an expression and list its next runs
     Preview(preview::Preview),
-    /// Lists those of a server
+    /// List schedules
     List(Asked<served::Prefix>),
-    /// Shows one of a server
+    /// Show a schedule
     Get(Asked<served::Name>),
-    /// Adds one, or changes the one of that name
-    #[command(visible_alias = "set")]
+    /// Add a schedule, or change the one of that name
+    #[command(visible_aliases = ["set", "create"])]
     Add(Box<Asked<served::Add>>),
-    /// Says when it comes next
+    /// List the next runs of a schedule
     Next(Asked<served::Next>),
-    /// Says why it does not fire, or why nothing comes of it
+    /// Explain why a schedule does not run
     Explain(Asked<served::Name>),
-    /// Enqueues its job now, beside its slots, and prints the id of that
+    /// Enqueue the job of a schedule now
     Trigger(Asked<served::Trigger>),
-    /// Lets it fire no more until it is resumed
+    /// Pause a schedule
     Pause(Asked<served::Pause>),
-    /// Lets it fire again; what was missed meanwhile is skipped
+    /// Resume a schedule; missed runs are skipped
     Resume(Asked<served::Name>),
-    /// Enqueues its jobs for slots that have passed
+    /// Enqueue the jobs of past runs
     Backfill(Asked<carry::Backfill>),
-    /// Makes of a crontab what `tenure run` runs, and says what was understood
+    /// Convert a crontab into a folder for tenure run
     ImportCrontab(import::Import),
-    /// Prints it as `add --file` reads it
+    /// Export a schedule for add --file
     Export(Asked<served::Name>),
-    /// Ends it; its jobs stay
+    /// Delete a schedule; its jobs stay
+    #[command(aliases = ["delete", "remove"])]
     Rm(Asked<served::Name>),
 }
 

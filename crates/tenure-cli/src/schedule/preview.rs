@@ -11,34 +11,32 @@ use crate::screen;
 /// How many slots may be asked for.
 const MOST: u16 = 1_000;
 
-/// What can be said to `tenure schedule preview`.
+/// Arguments of `tenure schedule preview`.
 #[derive(Debug, Args)]
 pub(crate) struct Preview {
-    /// Such as "0 */5 * * * *", "30 9 * * MON-FRI in Europe/Berlin", "every 10m" or "weekly mon-fri 09:30"
+    /// Such as "0 */5 * * * *", "30 9 * * MON-FRI in Europe/Berlin" or "every 10m"
     expression: String,
-    /// Takes the expression as cron of this dialect [default: what the expression itself says, else ncrontab]
+    /// Cron dialect: ncrontab matches day and weekday, unix day or weekday [default: ncrontab]
     #[arg(long, value_name = "NAME")]
     dialect: Option<Dialect>,
-    /// The zone of its clocks, such as Europe/Berlin [default: the expression's own, else UTC]
+    /// Time zone, such as Europe/Berlin [default: that of the expression, else UTC]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
-    /// Slots after this instant, such as 2026-03-28T12:00:00Z [default: now]
+    /// Start after this time, such as 2026-03-28T12:00:00Z [default: now]
     #[arg(long, value_name = "INSTANT")]
     from: Option<String>,
-    /// How many slots
+    /// Number of runs
     #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST)))]
     number: u16,
-    /// For people, or for programs
+    /// Output format
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Form,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Dialect {
-    /// A date has to match the day and the weekday, as in NCrontab and WebJobs
     Ncrontab,
-    /// A date has to match the day or the weekday, as in the crontab of Unix; @daily, L, W, #
     Unix,
 }
 
@@ -81,8 +79,8 @@ impl Preview {
         let Some(zone) = self.zone.as_deref().map(Zone::named).transpose()? else { return Ok(schedule) };
         let own = schedule.zone();
         if *own != Zone::utc() && *own != zone {
-            let wrong = format!("the expression says {own}, and --zone says {zone}");
-            let instead = Some("say one of them".to_owned());
+            let wrong = format!("the expression is in {own}, but --zone is {zone}");
+            let instead = Some("pass only one of them".to_owned());
             return Err(BadSchedule { field: "zone".to_owned(), column: None, wrong, instead });
         }
         schedule.in_zone(zone)

@@ -35,51 +35,44 @@ pub(super) const SCHEDULES: Named = Named {
 
 #[derive(Debug, Args)]
 pub(crate) struct Prefix {
-    /// Whose names begin so
+    /// Only names that begin with this
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Name {
-    /// Its name
+    /// Name of the schedule
     pub(super) name: String,
 }
 
-/// What can be said to `tenure schedule add`.
+/// Arguments of `tenure schedule add`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  tenure schedule add nightly '30 2 * * *' report --zone Europe/Berlin
-  tenure schedule add sync 'every 10m' sync '{\"full\": false}' --overlap queue-one
-  tenure schedule add plan --file plan.json
-
-`tenure schedule preview` says what an expression means. With --file all can be said that PUT /v1/schedules/{name} takes.")]
 pub(crate) struct Add {
-    /// Its name; one of that name is changed
+    /// Name of the schedule
     name: String,
-    /// When, such as "30 2 * * *", "every 10m" or "weekly mon-fri 09:30"
+    /// Times, such as "30 2 * * *", "every 10m" or "weekly mon-fri 09:30"
     #[arg(required_unless_present = "file", conflicts_with = "file")]
     expression: Option<String>,
-    /// What sort of work is enqueued
+    /// Kind of the job to enqueue
     #[arg(required_unless_present = "file")]
     kind: Option<String>,
-    /// What its handler is given: JSON, @FILE, or - for standard input [default: null]
+    /// Args of the job: JSON, @FILE, or - for standard input [default: null]
     #[arg(value_name = "JSON|@FILE|-", allow_negative_numbers = true)]
     args: Option<String>,
-    /// The zone of its clocks, such as Europe/Berlin [default: the expression's own, else UTC]
+    /// Time zone, such as Europe/Berlin [default: that of the expression, else UTC]
     #[arg(long, value_name = "ZONE", conflicts_with = "file")]
     zone: Option<String>,
-    /// Where its jobs wait [default: default]
+    /// Queue of the jobs [default: default]
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     queue: Option<String>,
-    /// What becomes of a slot while an earlier job runs [default: skip]
+    /// Rule for a run whose predecessor is still running [default: skip]
     #[arg(long, value_name = "WHAT", conflicts_with = "file")]
     overlap: Option<Overlap>,
-    /// What becomes of slots that were missed [default: one]
+    /// Missed runs to make up for [default: one]
     #[arg(long, value_name = "WHAT", conflicts_with = "file")]
     catch_up: Option<CatchUp>,
-    /// Reads all of it from this file of JSON
+    /// Read the whole schedule from this JSON file
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -100,32 +93,32 @@ enum CatchUp {
     All,
 }
 
-/// What can be said to `tenure schedule next`.
+/// Arguments of `tenure schedule next`.
 #[derive(Debug, Args)]
 pub(crate) struct Next {
-    /// Its name
+    /// Name of the schedule
     name: String,
-    /// How many slots
+    /// Number of runs
     #[arg(short = 'n', long = "number", value_name = "N", default_value_t = 10)]
     number: u64,
 }
 
-/// What can be said to `tenure schedule trigger`.
+/// Arguments of `tenure schedule trigger`.
 #[derive(Debug, Args)]
 pub(crate) struct Trigger {
-    /// Its name
+    /// Name of the schedule
     name: String,
-    /// What this job is given instead: JSON, @FILE, or - for standard input
+    /// Other args for this job: JSON, @FILE, or - for standard input
     #[arg(value_name = "JSON|@FILE|-", allow_negative_numbers = true)]
     args: Option<String>,
 }
 
-/// What can be said to `tenure schedule pause`.
+/// Arguments of `tenure schedule pause`.
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
-    /// Its name
+    /// Name of the schedule
     name: String,
-    /// Why, for people
+    /// Reason, shown with the schedule
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 }
@@ -220,20 +213,20 @@ pub(super) fn trigger(trigger: &Trigger, with: &mut With) -> Result<(), Failure>
 pub(super) fn pause(pause: &Pause, with: &mut With) -> Result<(), Failure> {
     let ask = Ask::post(format!("{}/pause", SCHEDULES.of(&pause.name)), &json!({ "reason": pause.reason }));
     let answer = with.client.ask(&ask)?;
-    SCHEDULES.told(with, &answer.text(), &format!("schedule {} is paused", safe::line(&pause.name)))
+    SCHEDULES.told(with, &answer.text(), &format!("paused schedule {}", safe::line(&pause.name)))
 }
 
 pub(super) fn explain(name: &Name, with: &mut With) -> Result<(), Failure> {
-    SCHEDULES.explain(with, &name.name, "nothing keeps it")
+    SCHEDULES.explain(with, &name.name, "nothing holds it back")
 }
 
 pub(super) fn resume(name: &Name, with: &mut With) -> Result<(), Failure> {
     let answer = with.client.ask(&Ask::post(format!("{}/resume", SCHEDULES.of(&name.name)), &json!({})))?;
-    SCHEDULES.told(with, &answer.text(), &format!("schedule {} goes on", safe::line(&name.name)))
+    SCHEDULES.told(with, &answer.text(), &format!("resumed schedule {}", safe::line(&name.name)))
 }
 
 pub(super) fn rm(name: &Name, with: &mut With) -> Result<(), Failure> {
     with.client.ask(&Ask::delete(SCHEDULES.of(&name.name)))?;
-    with.out.tell(&format!("schedule {} is removed; its jobs stay", safe::line(&name.name)));
+    with.out.tell(&format!("deleted schedule {}; its jobs stay", safe::line(&name.name)));
     Ok(())
 }

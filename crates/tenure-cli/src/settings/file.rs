@@ -37,8 +37,7 @@ pub(crate) struct Context {
 impl File {
     /// Where it is.
     pub(crate) fn path(env: &Env) -> Result<PathBuf, Failure> {
-        let none =
-            || Failure::Usage("neither XDG_CONFIG_HOME nor HOME says where settings are kept".to_owned());
+        let none = || Failure::Usage("no settings folder: set XDG_CONFIG_HOME or HOME".to_owned());
         Ok(env.folder.as_ref().ok_or_else(none)?.join("config.toml"))
     }
 
@@ -65,7 +64,7 @@ impl File {
                 let line = error.span().map(|span| text[..span.start].lines().count().max(1));
                 let line = line.map_or_else(String::new, |line| format!(" at line {line}"));
                 Failure::Invalid(safe::line(&format!(
-                    "{} is not understood{line}: {}",
+                    "invalid settings file {}{line}: {}",
                     path.display(),
                     error.message()
                 )))
@@ -96,7 +95,7 @@ impl File {
             let known: Vec<&str> = self.contexts.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Failure::NotThere(safe::line(&format!(
-                "there is no context {name}; there are: {known}; `tenure context add` makes one"
+                "unknown context \"{name}\"; known contexts: {known}; add one with `tenure context add`"
             )))
         })
     }
@@ -107,8 +106,9 @@ impl Context {
     pub(super) fn secret(&self, name: &str) -> Result<Option<Said<Secret>>, Failure> {
         let origin = format!("context {name}");
         if let Some(token) = &self.token {
-            let token =
-                token.parse().map_err(|wrong| Failure::Invalid(format!("token of {origin}: {wrong}")))?;
+            let token = token
+                .parse()
+                .map_err(|wrong| Failure::Invalid(format!("invalid token of {origin}: {wrong}")))?;
             return Ok(Some(said(token, origin)));
         }
         self.token_file.as_deref().map(|file| Ok(said(secret_in(file)?, origin))).transpose()

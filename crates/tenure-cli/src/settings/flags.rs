@@ -29,7 +29,7 @@ fn flagged() -> impl Iterator<Item = (&'static Setting, &'static Flag)> {
 fn arg(setting: &'static Setting, flag: &'static Flag) -> Arg {
     let help = match setting.default {
         Some(default) if flag.turns.is_none() => format!("{} [default: {default}]", setting.about),
-        _ => setting.about.to_owned(),
+        _ => flag.help.unwrap_or(setting.about).to_owned(),
     };
     let arg = Arg::new(setting.name).long(flag.name).help(help);
     if flag.turns.is_some() {

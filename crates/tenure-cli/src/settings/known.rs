@@ -33,6 +33,8 @@ pub(crate) struct Flag {
     pub(crate) value_name: &'static str,
     /// What a flag says that takes no value.
     pub(crate) turns: Option<bool>,
+    /// Its help, if that is not what the setting is about.
+    pub(crate) help: Option<&'static str>,
 }
 
 /// What a setting is like.
@@ -56,11 +58,16 @@ pub(crate) enum Kind {
 }
 
 const fn flag(name: &'static str, value_name: &'static str) -> Option<Flag> {
-    Some(Flag { name, value_name, turns: None })
+    Some(Flag { name, value_name, turns: None, help: None })
 }
 
 const fn turning(name: &'static str, turns: bool) -> Option<Flag> {
-    Some(Flag { name, value_name: "", turns: Some(turns) })
+    Some(Flag { name, value_name: "", turns: Some(turns), help: None })
+}
+
+/// A flag that turns something off, which is what its help says.
+const fn turning_off(name: &'static str, help: &'static str) -> Option<Flag> {
+    Some(Flag { name, value_name: "", turns: Some(false), help: Some(help) })
 }
 
 const PLAIN: Setting = Setting {
@@ -80,14 +87,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         flag: flag("db", "FILE|URL"),
         variable: Some("TENURE_DATABASE_URL"),
         is_secret: true,
-        about: "Keeps the jobs in this SQLite file (a path or a sqlite:// URL) or PostgreSQL database (a postgres:// URL)",
+        about: "SQLite file or PostgreSQL database (postgres:// URL)",
         ..PLAIN
     },
     Setting {
         name: "database.schema",
         flag: flag("db-schema", "NAME"),
         default: Some("tenure"),
-        about: "The schema of the PostgreSQL database",
+        about: "PostgreSQL schema",
         ..PLAIN
     },
     Setting {
@@ -95,14 +102,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Address,
         flag: flag("bind", "ADDRESS:PORT"),
         default: Some("127.0.0.1:8368"),
-        about: "Where it listens. On an address that other machines can reach only with --auth tokens",
+        about: "Address to listen on; other than loopback only with --auth tokens",
         ..PLAIN
     },
     Setting {
         name: "server.hosts",
         kind: Kind::Texts,
         flag: flag("host", "NAME"),
-        about: "A name by which it may be addressed beside localhost, such as that of the proxy before it; may be said often",
+        about: "Host name that requests may use besides localhost, such as that of a proxy (repeatable)",
         ..PLAIN
     },
     Setting {
@@ -110,15 +117,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Choice(&["open", "tokens"]),
         flag: flag("auth", "HOW"),
         default: Some("open"),
-        about: "Whether whoever asks has to show an access token (tokens) or nobody has (open); `tenure token create` makes one",
+        about: "Authentication: open, or tokens to require an access token (see `tenure token create`)",
         ..PLAIN
     },
     Setting {
         name: "server.hide",
         kind: Kind::Texts,
         flag: flag("hide", "PATTERN"),
-        about: "Hides what has such a name, such as *password*, from those who only look; in place of the usual names; may be said \
-                often",
+        about: "Hide fields of this name, such as *password*, from readers, in place of the default names (repeatable)",
         ..PLAIN
     },
     Setting {
@@ -126,7 +132,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Text,
         flag: flag("connections-per-address", "N"),
         default: Some("15000"),
-        about: "Turns away whoever opens more connections at once from one address, or from one network of 64 bits; a proxy is one address",
+        about: "Maximum number of connections from one IPv4 address or IPv6 /64 network; a proxy is one address",
         ..PLAIN
     },
     Setting {
@@ -134,7 +140,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Text,
         flag: flag("unknown-tokens-per-minute", "N"),
         default: Some("60"),
-        about: "Looks up no more access tokens than these from one address in a minute that nobody knows",
+        about: "Maximum number of unknown access tokens looked up per address and minute",
         ..PLAIN
     },
     Setting {
@@ -142,62 +148,62 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Bool,
         flag: turning("read-only", true),
         default: Some("false"),
-        about: "Changes nothing, whoever asks",
+        about: "Reject every request that changes anything",
         ..PLAIN
     },
     Setting {
         name: "server.drain_delay",
         kind: Kind::Span,
         flag: flag("drain-delay", "SPAN"),
-        about: "Goes on answering for so long after it was told to stop, and says that it is not ready, so that a balancer \
-                notices; 5s under Kubernetes and systemd if nothing is said, and none elsewhere",
+        about: "Time to keep answering, as not ready, after a stop signal, for load balancers [default: 5s under Kubernetes and \
+                systemd, else 0s]",
         ..PLAIN
     },
     Setting {
         name: "server.timers",
         kind: Kind::Bool,
-        flag: turning("no-timer", false),
+        flag: turning_off("no-timer", "Leave schedules to another server on the same database"),
         default: Some("true"),
-        about: "Whether timers are fired here; --no-timer leaves them to some other program on the same store",
+        about: "Fire schedules on this server",
         ..PLAIN
     },
     Setting {
         name: "server.worker",
         kind: Kind::Bool,
-        flag: turning("no-worker", false),
+        flag: turning_off(
+            "no-worker",
+            "Leave webhooks, push endpoints and bulk operations to another server",
+        ),
         default: Some("true"),
-        about: "Whether webhooks are told here, push endpoints sent their jobs, and what is asked for in bulk is done; \
-                --no-worker leaves that to some other server on the same store",
+        about: "Deliver webhooks, push jobs to endpoints and run bulk operations on this server",
         ..PLAIN
     },
     Setting {
         name: "server.public_url",
         kind: Kind::Url,
         flag: flag("public-url", "URL"),
-        about: "Where others reach this server, such as https://jobs.example.com: push endpoints are told; where it listens, if \
-                nothing is said. A path behind it is what a proxy takes off, and links of the dashboard lead through it",
+        about: "URL at which others reach this server, with the path that a proxy strips, if any",
         ..PLAIN
     },
     Setting {
         name: "server.allow_callback_to",
         kind: Kind::Networks,
         flag: flag("allow-callback-to", "CIDR"),
-        about: "Addresses that may be called although they are not public, such as 10.1.0.0/16; may be said often",
+        about: "Private network that webhooks and callbacks may call, such as 10.1.0.0/16 (repeatable)",
         ..PLAIN
     },
     Setting {
         name: "telemetry.kind_labels",
         kind: Kind::Bool,
-        flag: turning("no-kind-labels", false),
+        flag: turning_off("no-kind-labels", "Do not label metrics by kind of job"),
         default: Some("true"),
-        about: "Whether metrics tell kinds of jobs apart; --no-kind-labels counts those of a queue together",
+        about: "Label metrics by kind of job",
         ..PLAIN
     },
     Setting {
         name: "telemetry.otlp",
         flag: flag("otlp", "URL"),
-        about: "Tells a collector of OpenTelemetry what jobs go through, such as http://127.0.0.1:4318; \
-                OTEL_EXPORTER_OTLP_ENDPOINT says the same, and other variables of OpenTelemetry the rest",
+        about: "OpenTelemetry collector for traces, such as http://127.0.0.1:4318; OTEL_* variables also work",
         ..PLAIN
     },
     Setting {
@@ -205,15 +211,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Level,
         variable: Some("TENURE_LOG"),
         default: Some("warn"),
-        about: "What is told on standard error: error, warn, info, debug or trace, or by part, such as \
-                info,tenure_sqlite=debug",
+        about: "Log level: error, warn, info, debug or trace, also by module: info,tenure_sqlite=debug",
         ..PLAIN
     },
     Setting {
         name: "log.format",
         kind: Kind::Choice(&["auto", "pretty", "json"]),
         default: Some("auto"),
-        about: "Lines for people, or a JSON object a line; auto is for people on a terminal and JSON elsewhere",
+        about: "Log format: pretty, json, or auto for pretty on a terminal and json elsewhere",
         ..PLAIN
     },
     Setting {
@@ -221,20 +226,20 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Url,
         variable: Some("TENURE_URL"),
         default: Some(crate::client::USUAL),
-        about: "The server that commands ask",
+        about: "URL of the server that commands use",
         ..PLAIN
     },
     Setting {
         name: "client.context",
         variable: Some("TENURE_CONTEXT"),
-        about: "The context that counts, as `tenure context add` keeps it",
+        about: "Name of a context from `tenure context add`",
         ..PLAIN
     },
     Setting {
         name: "client.token",
         variable: Some("TENURE_TOKEN"),
         is_secret: true,
-        about: "What proves who asks; it goes only to the server that the same file names",
+        about: "Access token, sent only to the server of the same file",
         ..PLAIN
     },
 ];
@@ -314,24 +319,24 @@ impl Setting {
     pub(crate) fn check(&self, value: &str) -> Result<(), String> {
         match self.kind {
             Kind::Text | Kind::Texts if value.is_empty() => {
-                Err("allowed: a text that is not empty".to_owned())
+                Err("expected a text that is not empty".to_owned())
             }
             Kind::Text | Kind::Texts => Ok(()),
             Kind::Url => base(value)
                 .map(drop)
-                .map_err(|_| "allowed: http:// or https://, a host, a port, a path".to_owned()),
+                .map_err(|_| "expected a URL such as https://jobs.example.com".to_owned()),
             Kind::Address => value
                 .parse::<SocketAddr>()
                 .map(drop)
-                .map_err(|_| "allowed: an address and a port, such as 127.0.0.1:8368".to_owned()),
+                .map_err(|_| "expected an address and a port, such as 127.0.0.1:8368".to_owned()),
             Kind::Span => span(value).map(drop),
-            Kind::Bool => value.parse::<bool>().map(drop).map_err(|_| "allowed: true or false".to_owned()),
+            Kind::Bool => value.parse::<bool>().map(drop).map_err(|_| "expected true or false".to_owned()),
             Kind::Choice(allowed) if allowed.contains(&value) => Ok(()),
-            Kind::Choice(allowed) => Err(format!("allowed: {}", allowed.join(", "))),
+            Kind::Choice(allowed) => Err(format!("expected {}", allowed.join(", "))),
             Kind::Networks => value.parse::<Network>().map(drop).map_err(|wrong| wrong.to_string()),
-            Kind::Level => EnvFilter::try_new(value)
-                .map(drop)
-                .map_err(|wrong| format!("{wrong}; allowed: such as info, or info,tenure_sqlite=debug")),
+            Kind::Level => EnvFilter::try_new(value).map(drop).map_err(|wrong| {
+                format!("{wrong}; expected a level such as info, or info,tenure_sqlite=debug")
+            }),
         }
     }
 }

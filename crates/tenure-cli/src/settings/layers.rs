@@ -97,12 +97,12 @@ impl Layer {
     fn say(&mut self, setting: &'static Setting, values: Vec<String>, at: &str) {
         for value in &values {
             if let Err(wrong) = setting.check(value) {
-                let shown = if setting.is_secret { String::new() } else { format!("{value:?}; ") };
-                return self.fault(at, format!("{}: {shown}{wrong}", setting.name));
+                let shown = if setting.is_secret { String::new() } else { format!(" {value:?}") };
+                return self.fault(at, format!("{}: invalid value{shown}; {wrong}", setting.name));
             }
         }
         if self.said.contains_key(setting.name) {
-            return self.fault(at, format!("{} is said twice here", setting.name));
+            return self.fault(at, format!("{} is set twice", setting.name));
         }
         self.said.insert(setting.name, Spoken { values, at: at.to_owned() });
     }
@@ -141,7 +141,7 @@ impl Layer {
         for name in variables.keys().filter(|name| name.contains("__") && !told.contains(name)) {
             let near = nearest(name, told.iter().map(String::as_str).filter(|known| known.contains("__")));
             let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-            layer.fault(name, format!("there is no such setting{near}"));
+            layer.fault(name, format!("unknown setting{near}"));
         }
         layer
     }
@@ -158,7 +158,7 @@ impl Layer {
             Err(error)
                 if whose != Whose::Named
                     && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            Err(error) => layer.fault(&at, format!("it cannot be read: {error}")),
+            Err(error) => layer.fault(&at, format!("cannot read: {error}")),
         }
         layer
     }
@@ -186,7 +186,10 @@ impl Layer {
                         }
                     }
                     Whose::Named | Whose::Here | Whose::System => {
-                        self.fault(&at, "contexts are kept in a person's own file, by `tenure context add`");
+                        self.fault(
+                            &at,
+                            "contexts belong in your own settings file; use `tenure context add`",
+                        );
                     }
                 },
                 (DeValue::Table(table), name) if NAMED.iter().any(|(section, _)| *section == name) => {
@@ -196,10 +199,10 @@ impl Layer {
                 (_, name) => {
                     let known = sections().chain(NAMED.iter().map(|(section, _)| *section));
                     let near = nearest(name, known).map_or_else(
-                        || format!("; there are {}", all_sections()),
+                        || format!("; expected {}", all_sections()),
                         |near| format!("; did you mean [{near}]?"),
                     );
-                    self.fault(&at, format!("there is no section [{name}]{near}"));
+                    self.fault(&at, format!("unknown section [{name}]{near}"));
                 }
             }
         }
@@ -212,7 +215,7 @@ impl Layer {
                 // Else whoever has written a folder would be sent the token of whoever enters it.
                 self.fault(
                     &at,
-                    "which server is asked is said in a person's own file, or in one that --config names",
+                    "[client] is not allowed in this file; set the server in your own settings file or one passed with --config",
                 );
                 continue;
             }
@@ -229,14 +232,14 @@ impl Layer {
                         let folder = place.path.parent().unwrap_or(Path::new(""));
                         self.say_file(setting, &folder.join(file.as_ref()), &at);
                     } else {
-                        self.fault(&at, format!("{name}: allowed: the path of a file, as a text"));
+                        self.fault(&at, format!("{name}: expected the path of a file in quotes"));
                     }
                 }
                 (None, None) => {
                     let of_section = KNOWN.iter().filter(|setting| setting.parts().0 == section);
                     let near = nearest(key, of_section.map(|setting| setting.parts().1));
                     let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-                    self.fault(&at, format!("there is no setting {name}{near}"));
+                    self.fault(&at, format!("unknown setting {name}{near}"));
                 }
             }
         }
@@ -247,7 +250,7 @@ impl Layer {
         for (name, value) in table {
             let (name, at) = (name.get_ref().as_ref(), place.of(name.span().start));
             let DeValue::Table(fields) = value.get_ref() else {
-                self.fault(&at, format!("{section}.{name}: allowed: a table, such as [{section}.{name}]"));
+                self.fault(&at, format!("{section}.{name}: expected a table, such as [{section}.{name}]"));
                 continue;
             };
             let apart = |key: &str| key.strip_suffix("_file").is_some_and(|key| is_kept_apart(section, key));
@@ -255,11 +258,11 @@ impl Layer {
             for key in fields.keys().filter(|key| !is_known(key.get_ref().as_ref())) {
                 let near = nearest(key.get_ref(), keys.iter().copied());
                 let near = near.map_or_else(
-                    || format!("; there are {}", keys.join(", ")),
+                    || format!("; expected {}", keys.join(", ")),
                     |near| format!("; did you mean {near}?"),
                 );
                 let at = place.of(key.span().start);
-                self.fault(&at, format!("there is no setting {section}.{name}.{}{near}", key.get_ref()));
+                self.fault(&at, format!("unknown setting {section}.{name}.{}{near}", key.get_ref()));
             }
             match document(value) {
                 Ok(mut body) => {
@@ -287,14 +290,14 @@ impl Layer {
             let Some(file) = fields.remove(&format!("{key}_file")) else { continue };
             let what = format!("{section}.{name}.{key}_file");
             let Some(file) = file.as_str() else {
-                self.fault(at, format!("{what}: allowed: the path of a file, as a text"));
+                self.fault(at, format!("{what}: expected the path of a file in quotes"));
                 continue;
             };
             // As seen from the file that names it.
             let file = place.path.parent().unwrap_or(Path::new("")).join(file);
             match std::fs::read_to_string(&file) {
                 Ok(_) if fields.contains_key(*key) => {
-                    self.fault(at, format!("{section}.{name}.{key} is said twice here"));
+                    self.fault(at, format!("{section}.{name}.{key} is set twice"));
                 }
                 Ok(text) => _ = fields.insert((*key).to_owned(), Value::from(text.trim())),
                 Err(error) => self.fault(at, format!("{what}: {}: {error}", file.display())),
@@ -305,7 +308,7 @@ impl Layer {
 
 fn read(path: &Path) -> std::io::Result<String> {
     if std::fs::metadata(path)?.len() > FILE_BYTES {
-        return Err(std::io::Error::other("it is larger than 4 MiB"));
+        return Err(std::io::Error::other("larger than 4 MiB"));
     }
     std::fs::read_to_string(path)
 }
@@ -347,18 +350,18 @@ impl Place<'_> {
 fn texts(setting: &Setting, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     use super::known::Kind;
     let one = |value: &DeValue<'_>| match (value, setting.kind) {
-        (DeValue::String(text), Kind::Bool) => Err(format!("{text:?}; allowed: true or false")),
+        (DeValue::String(text), Kind::Bool) => Err(format!("invalid value {text:?}; expected true or false")),
         (DeValue::String(text), _) => Ok(text.clone().into_owned()),
         (DeValue::Boolean(is), Kind::Bool) => Ok(is.to_string()),
-        (_, Kind::Bool) => Err("allowed: true or false".to_owned()),
-        (_, Kind::Span) => Err("allowed: a text with a unit, such as \"5s\"".to_owned()),
-        (_, _) => Err("allowed: a text, in quotes".to_owned()),
+        (_, Kind::Bool) => Err("expected true or false".to_owned()),
+        (_, Kind::Span) => Err("expected a time with a unit, such as \"5s\"".to_owned()),
+        (_, _) => Err("expected a text in quotes".to_owned()),
     };
     if !setting.is_list() {
         return Ok(vec![one(value)?]);
     }
     let DeValue::Array(values) = value else {
-        return Err("allowed: a list of texts, such as [\"a\", \"b\"]".to_owned());
+        return Err("expected a list of texts, such as [\"a\", \"b\"]".to_owned());
     };
     values.iter().map(|value| one(value.get_ref())).collect()
 }
@@ -372,7 +375,7 @@ fn document(value: &Spanned<DeValue<'_>>) -> Result<Value, String> {
             Value::from(whole.map_err(|_| format!("{} is too large", number.as_str()))?)
         }
         DeValue::Float(number) => {
-            let number: f64 = number.as_str().parse().map_err(|_| "a number is none".to_owned())?;
+            let number: f64 = number.as_str().parse().map_err(|_| "invalid number".to_owned())?;
             serde_json::Number::from_f64(number).map(Value::Number).ok_or("inf and nan are not allowed")?
         }
         DeValue::Boolean(is) => Value::from(*is),

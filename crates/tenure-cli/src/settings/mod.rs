@@ -178,7 +178,7 @@ fn meant(connect: &Connect, env: &Env, variables: &Layer) -> Result<Meant, Failu
             return Ok(Meant::Url(spoken(url), layer.said.get("client.token").cloned()));
         }
     }
-    Ok(Meant::Url(said(USUAL.to_owned(), "nobody: it is the usual one"), None))
+    Ok(Meant::Url(said(USUAL.to_owned(), "default"), None))
 }
 
 fn read(token: &Spoken) -> Result<Said<Secret>, Failure> {

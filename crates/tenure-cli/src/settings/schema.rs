@@ -19,7 +19,7 @@ pub(crate) fn schema() -> Value {
             .or_insert_with(|| json!({ "type": "object", "additionalProperties": false, "properties": {} }));
         section["properties"][key] = of_setting(setting);
         if setting.is_secret {
-            let about = format!("A file in which this is: {}", setting.about);
+            let about = format!("File that holds this value: {}", setting.about);
             section["properties"][format!("{key}_file")] = json!({ "type": "string", "description": about });
         }
     }
@@ -30,7 +30,7 @@ pub(crate) fn schema() -> Value {
         let Some((_, name)) = OF_INTERFACE.iter().find(|(known, _)| known == section) else { continue };
         gather(name, known, &mut shared);
         for key in KEPT_APART.iter().filter(|(of, _)| of == section).map(|(_, key)| key) {
-            let about = "A file in which this is, as seen from this one";
+            let about = "File that holds this value, relative to this one";
             shared[*name]["properties"][format!("{key}_file")] =
                 json!({ "type": "string", "description": about });
         }

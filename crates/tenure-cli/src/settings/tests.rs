@@ -28,7 +28,7 @@ fn a_flag_counts_before_the_environment_that_before_a_context_and_that_before_wh
         (settings.url.value, settings.url.origin)
     };
     let nothing = Connect::default();
-    assert_eq!(url(&nothing, &env), (USUAL.to_owned(), "nobody: it is the usual one".to_owned()));
+    assert_eq!(url(&nothing, &env), (USUAL.to_owned(), "default".to_owned()));
     contexts(&env, Some("here"), &[("here", "http://here"), ("there", "http://there")]);
     assert_eq!(url(&nothing, &env), ("http://here".to_owned(), "context here".to_owned()));
     let named = saying(&env, &[("TENURE_CONTEXT", "there")]);
@@ -128,12 +128,12 @@ fn whatever_is_wrong_in_a_file_is_told_with_its_line_and_what_was_meant() {
          [schedules]\nnightly = 7\n[log]\nlevel = 3\n",
     );
     let wanted = [
-        ("t.toml:2: ", "there is no setting server.bnid; did you mean bind?"),
-        ("t.toml:3: ", "\"perhaps\"; allowed: open, tokens"),
-        ("t.toml:5: ", "there is no section [sever]; did you mean [server]?"),
-        ("t.toml:8: ", "there is no setting queues.mail.pasued; did you mean paused?"),
+        ("t.toml:2: ", "unknown setting server.bnid; did you mean bind?"),
+        ("t.toml:3: ", "\"perhaps\"; expected open, tokens"),
+        ("t.toml:5: ", "unknown section [sever]; did you mean [server]?"),
+        ("t.toml:8: ", "unknown setting queues.mail.pasued; did you mean paused?"),
         ("t.toml:10: ", "[schedules.nightly]"),
-        ("t.toml:12: ", "log.level: allowed: a text"),
+        ("t.toml:12: ", "log.level: expected a text"),
     ];
     for (line, what) in wanted {
         assert!(
@@ -159,7 +159,10 @@ fn a_secret_can_stand_in_a_file_and_is_never_told() {
     let layer = Layer::of_variables(&variables(&[("TENURE_DATABASE_URL_FILE", &file)]));
     assert_eq!(layer.said["database.url"].values, ["postgres://me:secret@h/jobs"]);
     assert!(faults("[database]\nurl = \"a\"\nurl_file = \"nowhere\"\n")[0].contains("nowhere"));
-    assert!(faults("[server]\nbind_file = \"a\"\n")[0].contains("no setting"), "only secrets are said so");
+    assert!(
+        faults("[server]\nbind_file = \"a\"\n")[0].contains("unknown setting"),
+        "only secrets are said so"
+    );
 }
 
 #[test]
@@ -170,7 +173,7 @@ fn a_variable_that_says_nothing_that_is_known_is_told() {
     );
     let layer = Layer::of_variables(&env.variables);
     let told: Vec<String> = layer.faults.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["TENURE_SERVER__BNID: there is no such setting; did you mean TENURE_SERVER__BIND?"]);
+    assert_eq!(told, ["TENURE_SERVER__BNID: unknown setting; did you mean TENURE_SERVER__BIND?"]);
     assert_eq!(layer.said["server.hosts"].values, ["a", "b"]);
 }
 
@@ -192,8 +195,8 @@ fn a_secret_of_a_declaration_can_stand_in_a_file() {
     for (fields, what) in [
         ("secret_file = \"nowhere\"", "webhooks.a.secret_file"),
         ("secret_file = 7", "the path of a file"),
-        ("secret = \"a\"\nsecret_file = \"secret\"", "said twice"),
-        ("url_file = \"secret\"", "no setting webhooks.a.url_file"),
+        ("secret = \"a\"\nsecret_file = \"secret\"", "set twice"),
+        ("url_file = \"secret\"", "unknown setting webhooks.a.url_file"),
     ] {
         let told = read(fields).faults;
         assert!(told.len() == 1 && told[0].what.contains(what), "{fields}: {told:?}");

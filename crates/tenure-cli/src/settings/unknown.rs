@@ -25,7 +25,7 @@ pub(super) fn unknown(variables: &BTreeMap<String, String>) -> Vec<String> {
         let guessed = known.iter().find(|known| known.replace("__", "_") == *name).map(String::as_str);
         let near = guessed.or_else(|| nearest(name, known.iter().map(String::as_str)));
         let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-        format!("{name} says nothing that is known, and does not count{near}")
+        format!("ignored unknown variable {name}{near}")
     })
     .collect()
 }
@@ -57,13 +57,12 @@ mod tests {
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let told = unknown(&variables.into_iter().collect());
-        let none = "says nothing that is known, and does not count";
         assert_eq!(
             told,
             [
-                format!("TENURE_OTHER_PROGRAM {none}"),
-                format!("TENURE_SERVER_BIND {none}; did you mean TENURE_SERVER__BIND?"),
-                format!("TENURE_TOKN {none}; did you mean TENURE_TOKEN?"),
+                "ignored unknown variable TENURE_OTHER_PROGRAM",
+                "ignored unknown variable TENURE_SERVER_BIND; did you mean TENURE_SERVER__BIND?",
+                "ignored unknown variable TENURE_TOKN; did you mean TENURE_TOKEN?",
             ]
         );
     }

@@ -15,8 +15,8 @@ const MOST_LINKS: usize = 40;
 
 /// The text with what `file` says of contexts, and all else as it was.
 pub(super) fn changed(text: &str, file: &File) -> Result<String, Failure> {
-    let odd = |why: &str| Failure::Invalid(format!("the file of settings cannot be changed: {why}"));
-    let mut document: DocumentMut = text.parse().map_err(|_| odd("it is not understood"))?;
+    let odd = |why: &str| Failure::Invalid(format!("cannot change the settings file: {why}"));
+    let mut document: DocumentMut = text.parse().map_err(|_| odd("it is not valid TOML"))?;
     set(document.as_table_mut(), "current", file.current.clone().map(Value::from));
     if file.contexts.is_empty() && !document.contains_key("contexts") {
         return Ok(document.to_string());
@@ -26,7 +26,7 @@ pub(super) fn changed(text: &str, file: &File) -> Result<String, Failure> {
         table.set_implicit(true);
         Item::Table(table)
     });
-    let contexts = contexts.as_table_like_mut().ok_or_else(|| odd("contexts are no table"))?;
+    let contexts = contexts.as_table_like_mut().ok_or_else(|| odd("contexts is not a table"))?;
     let gone =
         contexts.iter().map(|(name, _)| name.to_owned()).filter(|name| !file.contexts.contains_key(name));
     for name in gone.collect::<Vec<_>>() {
@@ -37,7 +37,7 @@ pub(super) fn changed(text: &str, file: &File) -> Result<String, Failure> {
             contexts.insert(name, Item::Table(Table::new()));
         }
         let there = contexts.get_mut(name).and_then(Item::as_table_like_mut);
-        write(there.ok_or_else(|| odd("a context is no table"))?, context);
+        write(there.ok_or_else(|| odd("a context is not a table"))?, context);
     }
     Ok(document.to_string())
 }
@@ -107,7 +107,7 @@ fn behind(path: &Path) -> std::io::Result<PathBuf> {
             Err(error) => return Err(error),
         }
     }
-    Err(std::io::Error::other("links lead to one another"))
+    Err(std::io::Error::other("too many symbolic links"))
 }
 
 #[cfg(test)]

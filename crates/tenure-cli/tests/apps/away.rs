@@ -9,7 +9,7 @@ use std::time::Duration;
 use own_postgres::Server;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::stand::{SOON, Stand, lives, until};
+use crate::apps::stand::{SOON, Stand, lives, until};
 
 /// Fails if it is told to, or works until its host is killed.
 const WORK: &str = "echo $JOB_ATTEMPT >> $OUT/attempts; [ ! -e $OUT/fail ] || exit 1; exec sleep 600";
@@ -62,7 +62,7 @@ fn a_run_whose_last_host_is_gone_is_not_shown_as_running() {
     let run = stand.json(&["runs", "work"])["items"][0].clone();
     assert_eq!(
         (run["state"].as_str(), run["detail"].as_str()),
-        (Some("lapsed"), Some("its host is gone; it is due again"))
+        (Some("lapsed"), Some("its host is gone; it will run again"))
     );
     assert!(stand.app(&["runs", "work"]).out.contains("lapsed"));
     let _host = stand.host(&["--lease", "3s"]);

@@ -1,6 +1,6 @@
 //! What programs find of their host, what they may use, and what is kept of what they leave.
 
-use crate::stand::{SOON, Stand, lives, living, until};
+use crate::apps::stand::{SOON, Stand, lives, living, until};
 
 #[test]
 fn nothing_that_is_the_hosts_own_stands_in_the_environment_of_a_program() {
@@ -107,7 +107,7 @@ fn memory_processors_files_and_open_files_are_bounded_and_the_host_says_the_most
     let (code, said) = ran("enough");
     assert_eq!(code, 0, "{said}");
     let (code, said) = ran("cpu");
-    assert!(code == 1 && said.contains("more than 1 s of processors"), "{said}");
+    assert!(code == 1 && said.contains("more than 1 s of CPU time"), "{said}");
     let (_, said) = ran("file");
     assert!(said.contains("after 1"), "{said}");
     let large = stand.folder().join(".tenure/data/triggered/file/large");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::apps::stand::{SOON, Stand, said};
 use crate::program::{command, run};
-use crate::stand::{SOON, Stand, said};
 
 #[test]
 fn a_crontab_becomes_programs_that_run_and_what_is_left_out_is_told() {
@@ -52,11 +52,11 @@ fn a_line_of_another_user_is_left_out_unless_somebody_says_otherwise() {
     let import = ["schedule", "import-crontab", &tab, "--system"];
     let left = said(&run(&import, stand.root.path()));
     assert_eq!((left.code, left.out.as_str()), (1, ""), "{}", left.err);
-    assert!(left.err.contains("line 1: left out: it runs as nobody-at-all there"), "{}", left.err);
-    assert!(left.err.contains("0 understood, 1 left out"), "{}", left.err);
+    assert!(left.err.contains("line 1: skipped: it belongs to user nobody-at-all"), "{}", left.err);
+    assert!(left.err.contains("0 converted, 1 skipped"), "{}", left.err);
     let taken = said(&run(&[&import[..], &["--all-users"]].concat(), stand.root.path()));
     assert!(taken.code == 0 && taken.out.contains("[triggered.theirs]"), "{} {}", taken.out, taken.err);
-    assert!(taken.err.contains("line 1: it runs as nobody-at-all there, and here as"), "{}", taken.err);
+    assert!(taken.err.contains("line 1: it ran as nobody-at-all, and now runs as"), "{}", taken.err);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::apps::stand::{SOON, Said, Stand, said, until};
 use crate::program::run;
-use crate::stand::{SOON, Said, Stand, said, until};
 
 /// An entry of a zip: its name, its mode and what is in it.
 type Entry<'a> = (&'a [u8], u32, &'a [u8]);
@@ -64,13 +64,13 @@ fn a_program_comes_is_replaced_as_a_whole_and_goes() {
     write(source.join("words.txt"), "first");
     write(source.join("old.txt"), "");
     let came = deploy(&stand, "report", &["--as", "triggered/report"]);
-    assert!(came.code == 0 && came.out.contains("triggered/report is there\n"), "{} {}", came.out, came.err);
+    assert!(came.code == 0 && came.out.contains("triggered/report deployed\n"), "{} {}", came.out, came.err);
     let _host = stand.host(&[]);
     assert!(stand.app(&["run", "--wait", "report"]).out.contains("first"));
     fs::remove_file(source.join("old.txt")).unwrap();
     write(source.join("words.txt"), "second");
     let came = deploy(&stand, "report", &["--as", "triggered/report"]);
-    assert!(came.out.contains("in place of the one before"), "{} {}", came.out, came.err);
+    assert!(came.out.contains("triggered/report replaced\n"), "{} {}", came.out, came.err);
     assert!(!stand.folder().join("triggered/report/old.txt").exists(), "as a whole");
     assert!(stand.app(&["run", "--wait", "report"]).out.contains("second"), "the next run has it");
     let gone = tenure(&stand, &["rm", "triggered/report", "--from", "jobs"]);
@@ -87,7 +87,7 @@ fn what_cannot_run_is_not_deployed_and_what_is_there_stays() {
     for (files, told) in [
         (&[("triggered/report/readme.md", "")][..], "No runnable script"),
         (&[("triggered/report/run.sh", ""), ("triggered/report/settings.job", "{")], "settings.job"),
-        (&[("triggered/Report/run.sh", "")], "in case alone"),
+        (&[("triggered/Report/run.sh", "")], "only in case"),
         (&[("triggered/x/run.sh", ""), ("tenure.toml", "")], "tenure.toml"),
         (&[("run.sh", "")], "--as triggered/NAME"),
     ] {
@@ -144,15 +144,15 @@ fn of_a_package_what_can_run_is_deployed_and_the_rest_is_told_by_name_with_the_r
     zip(&stand.root.path().join("mixed.zip"), &entries);
     let came = deploy(&stand, "mixed.zip", &[]);
     assert_eq!(came.code, 1, "{}", came.err);
-    assert_eq!(came.out.lines().collect::<Vec<_>>(), ["triggered/good is there", "continuous/also is there"]);
+    assert_eq!(came.out.lines().collect::<Vec<_>>(), ["triggered/good deployed", "continuous/also deployed"]);
     for told in [
-        "triggered/windows: No runnable script file was found. run.exe runs on Windows only",
-        "triggered/shell: No runnable script file was found. run.cmd runs on Windows only",
+        "triggered/windows: No runnable script file was found. ignored run.exe: it runs on Windows only",
+        "triggered/shell: No runnable script file was found. ignored run.cmd: it runs on Windows only",
         "triggered/no interpreter: name: ",
-        "triggered/stays: settings.job is not understood",
-        "triggered/loud: its name differs from Loud, which is there, in case alone",
+        "triggered/stays: invalid settings.job",
+        "triggered/loud: its name differs from the existing Loud only in case",
         &format!("triggered/missing: run.{extension} needs {by}, which is not installed here"),
-        "the rest was deployed, and 6 were not",
+        "6 programs were not deployed; the others were",
     ] {
         assert!(came.err.contains(told), "{told}: {}", came.err);
     }
@@ -175,8 +175,8 @@ fn a_file_beside_the_programs_of_a_package_is_told_and_is_no_failure() {
         write(stand.root.path().join(path), text);
     }
     let came = deploy(&stand, "package", &[]);
-    assert_eq!((came.code, came.out.as_str()), (0, "triggered/good is there\n"), "{}", came.err);
-    assert!(came.err.contains("triggered/README.md is no folder; passed over"), "{}", came.err);
+    assert_eq!((came.code, came.out.as_str()), (0, "triggered/good deployed\n"), "{}", came.err);
+    assert!(came.err.contains("ignored triggered/README.md: not a folder"), "{}", came.err);
     assert!(!came.err.contains("DS_Store") && is_tidy(&stand), "{}", came.err);
 }
 
@@ -198,9 +198,9 @@ fn a_zip_that_means_no_good_is_refused_with_what_is_wrong_and_nothing_of_it_stay
         (b"triggered/../../evil.sh", FILE, b"x", "leads out"),
         (b"C:\\evil.sh", FILE, b"x", "drive"),
         (b"triggered/report/\xff.sh", FILE, b"x", "UTF-8"),
-        (b"triggered/report/a\nb", FILE, b"x", "no name has"),
-        (b"triggered/report/a\0b", FILE, b"x", "no name has"),
-        (&long, FILE, b"x", "allowed: 1024"),
+        (b"triggered/report/a\nb", FILE, b"x", "control character"),
+        (b"triggered/report/a\0b", FILE, b"x", "control character"),
+        (&long, FILE, b"x", "at most 1024"),
         (&deep, FILE, b"x", "deep"),
         (b"triggered/report/evil", LINK, b"/etc/passwd", "leads out"),
         (b"triggered/report/evil", LINK, b"../../../etc/passwd", "leads out"),

@@ -7,8 +7,8 @@ use own_postgres::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use tenure::{Fate, OpenOptions, Origin, Skipped, SlotRecord, Tenure};
 
+use crate::apps::stand::{SOON, Stand, lives, living, until};
 use crate::program::Program;
-use crate::stand::{SOON, Stand, lives, living, until};
 
 const TICK: &[(&str, &str)] = &[
     ("triggered/tick/run.sh", "echo $JOB_ID >> $OUT/ticks"),

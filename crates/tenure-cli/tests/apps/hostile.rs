@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::stand::{SOON, Stand, living, until};
+use crate::apps::stand::{SOON, Stand, living, until};
 
 /// Words that would do something if anybody read them.
 const WORDS: [&str; 61] = [

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use crate::apps::stand::{Stand, said};
 use crate::program::run;
-use crate::stand::{Stand, said};
 
 /// What every one of these programs does: it leaves word that it ran, and what it found.
 const SCRIPT: &str = "env > \"$OUT/env-$WEBJOBS_NAME\"; echo ran > \"$OUT/$WEBJOBS_NAME\"";
@@ -73,10 +73,10 @@ const WRONG: [(&[u8], &str); 28] = [
     (br#"{"limits":{"memory":"1e999"}}"#, "limits.memory"),
     (br#"{"limits":{"$(touch owned)":1}}"#, "limits."),
     (br#"{"limits":{"processes":18446744073709551616}}"#, "limits.processes"),
-    (b"{} ; touch owned", "settings.job is not understood"),
-    (b"{\"input\":\"\xff\xfe\"}", "settings.job cannot be read"),
-    (b"\0\0\0\0", "settings.job is not understood"),
-    (b"#!/bin/sh\ntouch owned", "settings.job is not understood"),
+    (b"{} ; touch owned", "invalid settings.job"),
+    (b"{\"input\":\"\xff\xfe\"}", "cannot read settings.job"),
+    (b"\0\0\0\0", "invalid settings.job"),
+    (b"#!/bin/sh\ntouch owned", "invalid settings.job"),
 ];
 
 /// Folders whose names are no names of programs.
@@ -124,11 +124,11 @@ fn strange(triggered: &Path) -> Vec<(String, &'static str)> {
     fs::create_dir(app("strange-folder")).unwrap();
     write(&triggered.join("strange-bytes").join(OsStr::from_bytes(b"\xff.sh")), SCRIPT.as_bytes());
     [
-        ("strange-deep", "not understood"),
+        ("strange-deep", "invalid settings.job"),
         ("strange-large", "more than"),
         ("strange-endless", "no ordinary file"),
-        ("strange-loop", "cannot be read"),
-        ("strange-nowhere", "cannot be read"),
+        ("strange-loop", "cannot read"),
+        ("strange-nowhere", "cannot read"),
         ("strange-pipe", "no ordinary file"),
         ("strange-folder", "no ordinary file"),
         ("strange-bytes", "No runnable script"),
@@ -177,7 +177,7 @@ fn seventy_nine_names_values_and_links_do_nothing_and_are_told() {
     let told = checked.out + &checked.err;
     // Seven of the names are those of programs that cannot run, and one is of none.
     assert!(told.contains(&format!("{} programs cannot run", wrong.len() + FOLDERS.len() - 1)), "{told}");
-    assert!(told.contains("is no folder with a name that can be used") && !told.contains('\u{1b}'), "{told}");
+    assert!(told.contains("its name is not valid UTF-8") && !told.contains('\u{1b}'), "{told}");
     let _host = stand.host_with(&[], &[("TENURE_CANARY", "canary")]);
     let listed = stand.json(&["list"]);
     for (name, told) in &wrong {
@@ -213,6 +213,6 @@ fn an_argument_beyond_what_the_system_takes_is_told() {
     ]);
     let _host = stand.host(&[]);
     let ran = stand.app(&["run", "--wait", "huge"]);
-    assert!(ran.code == 1 && ran.err.contains("did not begin"), "{} {}", ran.out, ran.err);
+    assert!(ran.code == 1 && ran.err.contains("did not start"), "{} {}", ran.out, ran.err);
     assert_eq!(stand.app(&["run", "--wait", "good"]).code, 0);
 }

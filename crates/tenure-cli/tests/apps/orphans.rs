@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::apps::stand::{SOON, Stand, lives, until};
 use crate::program::{Program, command};
-use crate::stand::{SOON, Stand, lives, until};
 
 /// Children of this process.
 fn children(parent: u32) -> Vec<Pid> {

@@ -1,7 +1,7 @@
 //! What programs may become.
 #![cfg(target_os = "linux")]
 
-use crate::stand::Stand;
+use crate::apps::stand::Stand;
 
 #[test]
 fn no_program_gets_more_rights_than_it_has_if_it_or_its_host_says_so() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::stand::{SOON, Stand, until};
+use crate::apps::stand::{SOON, Stand, until};
 
 const EVERY_SECOND: &str = r#"{"schedule":"* * * * * *"}"#;
 
@@ -39,7 +39,7 @@ fn a_folder_of_scripts_becomes_jobs_with_schedules_and_continuous_programs() {
     let pid = stand.left("steady");
     host.terminate();
     assert_eq!(host.end(SOON), Some(0));
-    assert!(!crate::stand::lives(&pid), "nothing is left behind");
+    assert!(!crate::apps::stand::lives(&pid), "nothing is left behind");
     assert_eq!(
         stand.json(&["list"])["items"].as_array().unwrap().len(),
         0,
@@ -149,7 +149,7 @@ fn whoever_stops_a_program_stops_it_on_all_hosts_until_it_is_started() {
     let _host = stand.host(&[]);
     let first = stand.wait_for_lines("pids", 1, SOON)[0].clone();
     assert_eq!(stand.app(&["stop", "steady", "--reason", "holiday"]).code, 0);
-    until("it has ended", SOON, || !crate::stand::lives(&first));
+    until("it has ended", SOON, || !crate::apps::stand::lives(&first));
     until("it is told", SOON, || stand.standing("steady") == "stopped");
     assert!(stand.app(&["list"]).out.contains("holiday"));
     assert_eq!(stand.app(&["stop", "triggered/work"]).code, 0);
@@ -174,7 +174,8 @@ fn what_is_wrong_with_a_folder_is_told_before_anything_runs() {
         ("triggered/none/readme.txt", ""),
     ]);
     let folder = stand.folder().display().to_string();
-    let checked = crate::stand::said(&crate::program::run(&["run", &folder, "--check"], stand.root.path()));
+    let checked =
+        crate::apps::stand::said(&crate::program::run(&["run", &folder, "--check"], stand.root.path()));
     assert_eq!(checked.code, 7, "{}", checked.err);
     for said in [
         "Failed to parse schedule \"every full moon\"",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::stand::{SOON, Said, Stand, until};
+use crate::apps::stand::{SOON, Said, Stand, until};
 
 fn stand() -> Stand {
     Stand::of(&[
@@ -51,7 +51,7 @@ fn a_server_tells_of_programs_what_its_store_tells() {
     let settings = &slow["hosts"][0]["settings"];
     assert_eq!((&settings["timeout"], &settings["attempts"]), (&600.into(), &2.into()), "{listed}");
     let nobody = stand.app_of("http://127.0.0.1:9", &["list"]);
-    assert!(nobody.code == 3 && nobody.err.contains("nobody answers"), "{}", nobody.err);
+    assert!(nobody.code == 3 && nobody.err.contains("no server answers"), "{}", nobody.err);
 }
 
 #[test]
@@ -69,10 +69,10 @@ fn programs_are_run_stopped_and_started_through_a_server() {
     let pid = stand.wait_for_lines("pids", 1, SOON)[0].clone();
     let stopped = stand.app_of(&url, &["stop", "steady", "--reason", "holiday"]);
     assert!(stopped.code == 0 && stopped.err.contains("continuous steady is stopped"), "{}", stopped.err);
-    until("it has ended", SOON, || !crate::stand::lives(&pid));
+    until("it has ended", SOON, || !crate::apps::stand::lives(&pid));
     until("it is told", SOON, || stand.app_of(&url, &["list"]).out.contains("holiday"));
     let started = stand.app_of(&url, &["start", "steady"]);
-    assert!(started.err.contains("may run again"), "{}", started.err);
+    assert!(started.err.contains("is started"), "{}", started.err);
     assert!(stand.app_of(&url, &["start", "steady"]).err.contains("was not stopped"));
     stand.wait_for_lines("pids", 2, SOON);
     stand.app_of(&url, &["stop", "slow"]);
@@ -86,7 +86,7 @@ fn a_server_that_asks_for_a_token_lets_programs_be_run_by_whoever_may() {
     let _host = stand.host(&[]);
     let token = |scope: &str| {
         let args = ["token", "create", "--name", scope, "--scope", scope, "--db", &stand.db()];
-        let made = crate::stand::said(&crate::program::run(&args, stand.root.path()));
+        let made = crate::apps::stand::said(&crate::program::run(&args, stand.root.path()));
         assert_eq!(made.code, 0, "{}", made.err);
         made.out.trim().to_owned()
     };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::stand::{SOON, Stand, lives, until};
+use crate::apps::stand::{SOON, Stand, lives, until};
 
 /// Leaves word of the file, then of the signal.
 const POLITE: &str = "trap 'echo signal >> $OUT/$WEBJOBS_NAME; exit 0' TERM\necho $$ > $OUT/$WEBJOBS_NAME-pid\n\
@@ -57,14 +57,14 @@ fn t073_who_does_not_stop_in_time_is_killed_with_its_children_and_that_is_told()
     assert!(pids.iter().all(|pid| !lives(pid)), "{pids:?}");
     let logs = stand.app(&["logs", "deaf"]).out;
     for said in [
-        "it is told to stop: its host stops",
-        "it has not stopped in time",
-        "it was killed with all that it had started",
+        "asked to stop: its host is stopping",
+        "it did not stop in time",
+        "it was killed with all its children",
     ] {
         assert!(logs.contains(said), "{said:?} in {logs}");
     }
     let logs = stand.app(&["logs", "polite"]).out;
-    assert!(logs.contains("ended with 0, after it was told to stop") && !logs.contains("killed"), "{logs}");
+    assert!(logs.contains("ended with 0, after it was asked to stop") && !logs.contains("killed"), "{logs}");
     let state = stand.json(&["runs", "deaf"])["items"][0]["state"].as_str().unwrap().to_owned();
     assert!(["queued", "scheduled"].contains(&state.as_str()), "another host does it: {state}");
 }
@@ -109,7 +109,7 @@ fn a_program_whose_time_is_over_is_stopped_as_others_are() {
     ]);
     let _host = stand.host(&[]);
     let ended = stand.app(&["run", "--wait", "slow"]);
-    assert!(ended.code == 1 && ended.err.contains("its time of 4 s was over"), "{}", ended.err);
+    assert!(ended.code == 1 && ended.err.contains("it exceeded its timeout of 4 s"), "{}", ended.err);
     assert_eq!(stand.left_lines("slow"), ["late"]);
 }
 
@@ -159,7 +159,7 @@ fn a_second_signal_kills_all_programs_and_their_runs_are_given_back() {
     }
     let pids = stand.wait_for_lines("pids", 6, SOON);
     host.interrupt();
-    host.line_with("once more kills them", SOON);
+    host.line_with("again to kill them", SOON);
     host.terminate();
     assert_eq!(host.end(SOON), Some(130));
     assert!(pids.iter().all(|pid| !lives(pid)), "{pids:?}");

@@ -1,6 +1,6 @@
 //! What stops programs: the environment of one host, for that host; somebody's word, for all of them.
 
-use crate::stand::{SOON, Stand, until};
+use crate::apps::stand::{SOON, Stand, until};
 
 const TICK: &[(&str, &str)] = &[
     ("triggered/tick/run.sh", "echo $JOB_TRIGGER >> $OUT/ticks"),
@@ -28,7 +28,7 @@ fn goes_on(stand: &Stand) {
 fn a_host_that_its_environment_stops_runs_nothing_tells_so_and_stops_no_other() {
     let stand = Stand::of(TICK);
     let mut stopped = stand.host_with(&[], &[("WEBJOBS_STOPPED", "1")]);
-    stopped.complaint_with("WEBJOBS_STOPPED is set: this host runs no program", SOON);
+    stopped.complaint_with("WEBJOBS_STOPPED is set: this host runs no programs", SOON);
     let refused = stand.app(&["run", "tick"]);
     assert!(refused.code == 6 && refused.err.contains("\"stopped\" state"), "{}", refused.err);
     let mut host = stand.host(&[]);
@@ -142,7 +142,7 @@ fn a_name_that_is_not_there_is_an_error_that_says_what_was_meant() {
         (&["stop", "reprot"][..], "did you mean report?"),
         (
             &["stop", "triggered/reprot"],
-            "no host offers a triggered reprot in the set apps; did you mean report?",
+            "program triggered/reprot not found in set apps; did you mean report?",
         ),
         (&["stop", "continuous/report"], "did you mean triggered/report?"),
         (&["start", "triggered/reprot"], "did you mean report?"),
@@ -150,12 +150,12 @@ fn a_name_that_is_not_there_is_an_error_that_says_what_was_meant() {
         (&["run", "reprot"], "did you mean report?"),
         (
             &["run", "mailer"],
-            "no host offers a triggered mailer in the set apps; did you mean continuous/mailer?",
+            "program triggered/mailer not found in set apps; did you mean continuous/mailer?",
         ),
         (&["runs", "reprot"], "did you mean report?"),
         (&["logs", "triggered/reprot"], "did you mean report?"),
         (&["logs", "mialer"], "did you mean mailer?"),
-        (&["stop", "triggered/what"], "no host offers a triggered what in the set apps"),
+        (&["stop", "triggered/what"], "program triggered/what not found in set apps"),
     ] {
         let refused = stand.app(args);
         assert!(

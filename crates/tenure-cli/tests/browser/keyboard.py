@@ -7,7 +7,7 @@ def play(stage):
     page = stage.page()
     page.goto(stage.ui)
     page.keyboard.press("Tab")
-    skip = page.get_by_role("link", name="Skip to the content")
+    skip = page.get_by_role("link", name="Skip to content")
     expect(skip).to_be_focused()
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
@@ -72,9 +72,9 @@ def asks(stage, page):
     job = stage.enqueue("nobody_does_this", delay_seconds=3600)
     page.goto(f"{stage.ui}jobs/{job}")
     page.keyboard.press("c")
-    expect(page.get_by_role("button", name="Cancel this job")).to_be_focused()
+    expect(page.get_by_role("button", name="Cancel job")).to_be_focused()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("button", name="Cancel this job")).to_be_hidden()
+    expect(page.get_by_role("button", name="Cancel job")).to_be_hidden()
     assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
 
 

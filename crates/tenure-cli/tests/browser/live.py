@@ -51,7 +51,7 @@ def is_told(page, times):
 
 def told(stage):
     page = looking(stage, "jobs?q=kind%3Afresh")
-    expect(page.locator("#list")).to_contain_text("No job is like that")
+    expect(page.locator("#list")).to_contain_text("No matching jobs")
     first = stage.enqueue("fresh", queue="nobody")
     # It was told: the stream greets it again after a minute, and by itself it does not look.
     expect(page.locator("#list tbody tr")).to_have_count(1, timeout=50_000)
@@ -115,7 +115,7 @@ def left(stage, page):
     stage.ask("POST", f"/v1/jobs/{ends['id']}/complete", {"token": ends["token"]})
     row = page.locator(f"tr[data-key='{ends['id']}']")
     expect(row).to_contain_text("no longer in this list")
-    expect(page.locator("#fresh")).to_have_text("1 left")
+    expect(page.locator("#fresh")).to_have_text("1 no longer listed")
     stage.judged(page, "a row that has left its list")
     page.locator("#fresh").click()
     expect(page.locator("#list tbody tr")).to_have_count(1)
@@ -134,11 +134,11 @@ def other_servers(stage):
     page.route("**/ui/live", greet)
     page.on("request", lambda request: loads.append(request.url) if request.is_navigation_request() else None)
     page.goto(f"{stage.ui}queues")
-    expect(page.locator("#old")).to_contain_text("Another server answers")
+    expect(page.locator("#old")).to_contain_text("A different server is answering")
     so_far = len(greeted)
     eventually(page, lambda: len(greeted) >= so_far + 5)
     assert len(loads) <= 2, loads
-    expect(page.locator("#old")).to_contain_text("Another server answers")
+    expect(page.locator("#old")).to_contain_text("A different server is answering")
     page.context.close()
 
 
@@ -159,7 +159,7 @@ def logs(stage, page):
     # Whoever reads further up, and has the keyboard there, stays where he is; what comes is put behind.
     log.focus()
     log.evaluate("(log) => { log.scrollTop = 500; }")
-    expect(page.locator("#follow")).to_have_text("Follow the end")
+    expect(page.locator("#follow")).to_have_text("Follow log")
     say(1502, ["while somebody reads"])
     expect(log).to_contain_text("while somebody reads")
     assert log.evaluate("(log) => log.scrollTop") == 500, "it jumped"
@@ -171,8 +171,8 @@ def logs(stage, page):
     assert log.evaluate("(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 8"), "it does not follow"
     page.get_by_role("link", name="Earlier lines").click()
     expect(page.locator(".logs")).to_contain_text("line 1\n")
-    page.get_by_label("Lines that have this").fill("ON FIRE")
-    page.get_by_role("button", name="Search lines").click()
+    page.get_by_label("Search log lines").fill("ON FIRE")
+    page.get_by_role("button", name="Search log").click()
     expect(page.get_by_text("1 of 1503 lines")).to_be_visible()
     expect(page.locator(".logs")).to_have_text(re.compile(r"it is on fire\s*$"))
     stage.judged(page, "a search in a log")
@@ -201,7 +201,7 @@ def outage(stage):
             took = time.monotonic() - began
             assert took < KEEPS, f"a page that is looked at kept the server for {took:.0f} s"
             stage.expects_outage = True
-            expect(page.locator("#old")).to_contain_text("No answer since")
+            expect(page.locator("#old")).to_contain_text("No answer from the server since")
             server = serve(folder, port)
             ask(port, "PUT", "/v1/queues/afterwards", b"{}")
             expect(page.locator("main")).to_contain_text("afterwards")

@@ -65,8 +65,8 @@ def chosen(stage):
         page.goto(f"{stage.ui}settings")
         before = ground(page)
         page.get_by_role("radio", name=theme, exact=True).check()
-        page.get_by_role("main").get_by_role("button", name="Keep these", exact=True).click()
-        expect(page.get_by_role("status")).to_contain_text("Kept")
+        page.get_by_role("main").get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_role("status")).to_contain_text("saved")
         for address in ("", "jobs?state=failed"):
             page.goto(stage.ui + address)
             expect(page.locator("html")).to_have_attribute("data-theme", theme)

@@ -74,8 +74,8 @@ def looks(stage, page, ui, text):
 def acts(stage, page, ui, text):
     sign_in(page, ui, text)
     page.goto(f"{ui}queues/mail")
-    press(page, "Resume")
-    expect(page.get_by_role("status")).to_contain_text("Goes on")
+    press(page, "Resume queue")
+    expect(page.get_by_role("status")).to_contain_text("Resumed")
     expect(page.locator("#queue .paused")).to_have_count(0)
     page.get_by_role("button", name="Sign out").click()
 

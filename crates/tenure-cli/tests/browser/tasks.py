@@ -32,7 +32,7 @@ class Stranger:
         self.page.wait_for_url("**q=*")
 
     def room(self, name):
-        self.click(self.page.get_by_label("Rooms").get_by_role("link", name=name, exact=True))
+        self.click(self.page.get_by_label("Main", exact=True).get_by_role("link", name=name, exact=True))
 
     def done(self):
         took = time.monotonic() - self.began
@@ -65,9 +65,9 @@ def all_with_one_error_again(stage):
     assert with_it, "the shop has such jobs"
     one = Stranger(stage, "all that failed with one error since then, again")
     one.search(f"state:failed error:\"card declined\" ended:>{day:%Y-%m-%dT%H:%M:%SZ}")
-    one.click(one.page.get_by_role("link", name="With all of these"))
-    expect(one.page.get_by_role("radio", name="Do again")).to_be_checked()
-    one.click(one.page.get_by_role("button", name="Do it with"))
+    one.click(one.page.get_by_role("link", name="All matching"))
+    expect(one.page.get_by_role("radio", name="Retry")).to_be_checked()
+    one.click(one.page.get_by_role("button", name=re.compile(r"^Retry \d")))
     expect(one.page.locator("#operation")).to_contain_text("succeeded")
     again = stage.ask("GET", f"/v1/jobs/{with_it[0]['id']}")
     assert again["attempt"] != with_it[0]["attempt"] or again["state"] != "failed" or again["finished_at"] != with_it[0]["finished_at"], again
@@ -92,8 +92,8 @@ def a_free_hour(stage):
     freest = one.page.locator("#freest")
     if not freest.count():
         # The week has but minutes left.
-        one.click(one.page.get_by_role("link", name="After →"))
-    expect(freest).to_contain_text("in which nothing begins")
+        one.click(one.page.get_by_role("link", name="Next →"))
+    expect(freest).to_contain_text("without a run")
     said = freest.get_by_role("link").inner_text()
     one.click(freest.get_by_role("link"))
     hour = one.page.locator("#hour")

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::pattern::stand::{Stand, id_of, on_each_store, until};
 use crate::served::{ask, json_of};
-use crate::stand::{Stand, id_of, on_each_store, until};
 
 /// How long the start of a job may take when nothing is wrong: a line of workers looks every five seconds even if it hears
 /// of nothing, and the machine may do other things as well. The lease, after which something would be recovered, is thirty.

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::pattern::stand::{header, on_each_store, until};
 use crate::served::{ask, json_of};
-use crate::stand::{header, on_each_store, until};
 
 /// T136: attempts are limited and further and further apart, the end has the error, and a person can undo it.
 #[test]

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::pattern::stand::{Granted, header, on_each_store, until};
 use crate::served::{SOON, ask, json_of};
-use crate::stand::{Granted, header, on_each_store, until};
 
 /// T138: a holder was silent, another one has completed the job, and the server that granted it to the first was killed.
 /// Whatever the first one says, to whichever server, changes nothing.

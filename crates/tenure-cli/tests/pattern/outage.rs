@@ -6,8 +6,8 @@ use own_postgres::Server;
 use serde_json::json;
 use tenure::rusqlite::Connection;
 
+use crate::pattern::stand::{Stand, header, until};
 use crate::served::{ask, json_of};
-use crate::stand::{Stand, header, until};
 
 /// Most lines that a server writes about an outage, however many ask it meanwhile.
 const LINES: usize = 20;

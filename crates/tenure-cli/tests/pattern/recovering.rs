@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::pattern::stand::{Granted, on_each_store, until};
 use crate::served::{ask, json_of};
-use crate::stand::{Granted, on_each_store, until};
 
 /// T133: a thousand jobs wait while ten holders die one after the other, and a server with each of them. Each death is
 /// recovered from, and none of the jobs that merely wait is granted, tried or written to.
@@ -18,7 +18,7 @@ fn ten_recoveries_hand_out_nothing_of_a_backlog() {
         let waiting = stand.enqueue_many(&stand.second, "waits", 1_000);
         let tag = |id: &str| {
             let answer = ask(&stand.second, "GET", &format!("/v1/jobs/{id}"), "", "");
-            crate::stand::header(&answer, "etag").to_owned()
+            crate::pattern::stand::header(&answer, "etag").to_owned()
         };
         let before: Vec<String> = waiting.iter().step_by(10).map(|id| tag(id)).collect();
         let dies = stand.enqueue(&stand.second, "dies", json!({ "max_attempts": 20 }));
@@ -178,7 +178,10 @@ fn what_was_done_right_before_a_kill_is_done_once_if_it_is_known_by_its_job() {
         assert_eq!((said.as_str(), next.wait().unwrap().success()), ("found\n", true));
         assert_eq!(stand.outcomes(&stand.second, &id), ["lost", "succeeded"]);
         let item = ask(&stand.first(), "GET", &format!("/queue/{id}"), "", "");
-        assert_eq!((item.0, crate::stand::header(&item, "location")), (303, format!("/stars/{id}").as_str()));
+        assert_eq!(
+            (item.0, crate::pattern::stand::header(&item, "location")),
+            (303, format!("/stars/{id}").as_str())
+        );
         assert_eq!(std::fs::read_dir(sky.path()).unwrap().count(), 1);
     });
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::pattern::stand::{Stand, header, id_of, on_each_store};
 use crate::served::{ask, json_of};
-use crate::stand::{Stand, header, id_of, on_each_store};
 
 /// What both servers tell of an item in the queue: the same, to the letter.
 fn told_by_both(stand: &Stand, id: &str) -> (u16, Value, String) {

@@ -39,7 +39,7 @@ pub fn may_use(
     claim: Option<(LeaseId, Fence)>,
     now: Timestamp,
 ) -> Result<(), Unfit> {
-    let by_fence = |fence| lease.fence == fence || cfg!(feature = "mutant-guard-ignores-fence");
+    let by_fence = |fence| lease.fence == fence || cfg!(mutant = "guard-ignores-fence");
     let is_mine = |(id, fence)| lease.held.as_ref().is_some_and(|held| held.id == id) && by_fence(fence);
     match (lease.state(now).is_locked(), claim) {
         (true, Some(claim)) if is_mine(claim) => Ok(()),

@@ -166,9 +166,7 @@ impl Lease {
     pub fn state(&self, now: Timestamp) -> LeaseState {
         match self.held.as_ref().map(|held| held.phase) {
             None => LeaseState::Free,
-            Some(Phase::Held { until: Some(until) })
-                if cfg!(feature = "mutant-lease-ends-late") && until == now =>
-            {
+            Some(Phase::Held { until: Some(until) }) if cfg!(mutant = "lease-ends-late") && until == now => {
                 LeaseState::Held
             }
             Some(Phase::Held { until: Some(until) }) if until <= now => LeaseState::Lapsed,

@@ -74,7 +74,7 @@ pub fn step(
             let id = if replayed { *to } else { *id };
             owned(lease, (id, *fence), now, |lease, state| change(lease, state, *to, now))
         }
-        LeaseAct::Release { .. } if cfg!(feature = "mutant-lease-release-unowned") => {
+        LeaseAct::Release { .. } if cfg!(mutant = "lease-release-unowned") => {
             let state = lease.state(now);
             release(lease, state, now)
         }
@@ -129,13 +129,13 @@ fn acquire(mut lease: Lease, wanted: &Wanted<'_>, line: Line, epoch: Epoch, now:
         return Stepped { lease: moved, ..awaited };
     }
     let mut notes = Vec::new();
-    if !cfg!(feature = "mutant-ledger-misses-lapse") {
+    if !cfg!(mutant = "ledger-misses-lapse") {
         notes.extend(lapse_of(&lease, now));
     }
     let (what, note) = lease.held.as_ref().map_or((What::Acquired, String::new()), |before| {
         (What::TookOver, invalid::storable(&format!("after {}", before.by), limits::NOTE_BYTES))
     });
-    if !(cfg!(feature = "mutant-lease-takeover-keeps-fence") && lease.held.is_some()) {
+    if !(cfg!(mutant = "lease-takeover-keeps-fence") && lease.held.is_some()) {
         lease.fence = lease.fence.next(epoch);
     }
     lease.forgotten = false;
@@ -155,7 +155,7 @@ fn owned(
     go_on: impl FnOnce(Lease, LeaseState) -> Stepped,
 ) -> Stepped {
     // An id alone does not tell: the same one may have come back under another fence.
-    let by_fence = !cfg!(feature = "mutant-lease-fence-unchecked");
+    let by_fence = !cfg!(mutant = "lease-fence-unchecked");
     if by_fence && fence < lease.fence {
         return refused(LeaseRefusal::Lost { fence: lease.fence });
     }
@@ -267,7 +267,7 @@ fn forget(mut lease: Lease, by: &Holder, line: Line, now: Timestamp) -> Stepped 
             notes.push(LedgerNote { by: by.clone(), ..of(&lease, What::Forgotten, now) });
             lease.freed = lease.free_since(now).unwrap_or(now);
             (lease.held, lease.forgotten) = (None, true);
-            if cfg!(feature = "mutant-lease-fence-restarts") {
+            if cfg!(mutant = "lease-fence-restarts") {
                 lease.fence = Fence::NONE;
             }
             wrote(LeaseOutcome::Forgotten, lease, notes)

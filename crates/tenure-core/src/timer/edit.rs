@@ -37,7 +37,7 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
     let is_rescheduled = timer.agreed.schedule != new.schedule;
     // Slots that are ripe are decided by what was agreed when they came.
     let mut firing = if is_rescheduled { Firing::of(timer, open, now) } else { fire(timer, open, now) };
-    let settles = is_rescheduled && !cfg!(feature = "mutant-edit-loses-due");
+    let settles = is_rescheduled && !cfg!(mutant = "edit-loses-due");
     let kept = if settles { firing.settle_until(now, &new) } else { None };
     let timer = &mut firing.timer;
     if is_rescheduled {
@@ -45,12 +45,12 @@ pub fn edit(timer: &Timer, open: &Open, new: NewTimer, now: Timestamp) -> Edited
             timer.runs = 0;
         }
         timer.forget_what_was_ahead(now);
-        let decided = timer.decided.filter(|_| !cfg!(feature = "mutant-edit-goes-back"));
+        let decided = timer.decided.filter(|_| !cfg!(mutant = "edit-goes-back"));
         timer.next = kept.or_else(|| first_slot(&new, decided, now));
     }
     timer.agreed = Arc::new(new);
     timer.version += 1;
-    if cfg!(feature = "mutant-edit-forgets-pause") {
+    if cfg!(mutant = "edit-forgets-pause") {
         timer.paused = None;
     }
     timer.changed = now;

@@ -133,7 +133,7 @@ impl Firing {
             return Some(start);
         }
         let last = left.map_or(passed.last, |left| passed.last_before(left));
-        if !(cfg!(feature = "mutant-missed-unrecorded") && why == Skipped::Missed) {
+        if !(cfg!(mutant = "missed-unrecorded") && why == Skipped::Missed) {
             self.note_range(passed, start, last, Fate::Skipped { why }, now);
         }
         left
@@ -191,7 +191,7 @@ impl Firing {
         now: Timestamp,
     ) -> Fate {
         let by_schedule = origin == Origin::Schedule;
-        let at = if cfg!(feature = "mutant-slot-from-now") { now } else { at };
+        let at = if cfg!(mutant = "slot-from-now") { now } else { at };
         let fate = match make_room(&mut self.timer, &mut self.cancel) {
             Room::Free => {
                 let past_due = past_due || (by_schedule && now.since(self.timer.agreed.due(at)) > IN_TIME);

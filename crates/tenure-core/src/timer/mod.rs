@@ -163,7 +163,7 @@ impl NewTimer {
         let is_beside = slot.origin == Origin::Backfill && terms.ordering.is_none() && terms.limit.is_none();
         let line = if is_beside { Key::of_backfill(&self.name) } else { key.clone() };
         match self.policies.overlap.at_once() {
-            None if cfg!(feature = "mutant-timer-jobs-unordered") => {}
+            None if cfg!(mutant = "timer-jobs-unordered") => {}
             // The limit of one besides the order: jobs of before an edit may have been brought under `Allow`, where
             // nothing but the limit holds them back.
             None => {
@@ -173,7 +173,7 @@ impl NewTimer {
             most => terms.limit = Some(LimitKey { key, most }),
         }
         terms.slot = Some(slot.clone());
-        let of = if cfg!(feature = "mutant-slot-known-by-firing") { slot.fired } else { slot.at };
+        let of = if cfg!(mutant = "slot-known-by-firing") { slot.fired } else { slot.at };
         NewJob {
             id: JobId::of_slot(&slot.timer, of, slot.origin),
             kind: job.kind.clone(),

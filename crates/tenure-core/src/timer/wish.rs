@@ -51,7 +51,7 @@ pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     let ripe = timer.next.filter(|next| agreed.due(*next) <= now);
     let was_ahead = timer.decided.is_some_and(|decided| decided.since(now) > limits::CLOCK_AHEAD);
     let next = match ripe {
-        Some(first) if !agreed.schedule.follows_runs() && !cfg!(feature = "mutant-pause-unrecorded") => {
+        Some(first) if !agreed.schedule.follows_runs() && !cfg!(mutant = "pause-unrecorded") => {
             let passed = Passed::ripe(agreed, first, now);
             firing.skip(&passed, &Skipped::Paused, now);
             agreed.schedule.next_after(passed.last)

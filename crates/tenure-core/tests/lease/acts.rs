@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_core::{Epoch, Late, LeaseOutcome, LeaseRefusal, LeaseState, Ttl};
 
-use crate::given::*;
+use crate::lease::given::*;
 
 /// T002
 #[test]

@@ -5,7 +5,7 @@ use tenure_core::{
     limits,
 };
 
-use crate::given::*;
+use crate::lease::given::*;
 
 fn notes(lease: &Lease, act: &LeaseAct) -> Vec<LedgerNote> {
     stepped(Some(lease), act, at(NOW)).notes

@@ -6,7 +6,7 @@ use tenure_core::{
     Epoch, Lease, LeaseAct, LeaseOutcome, LeaseRefusal, Line, Phase, Stepped, Ticket, Ttl, step,
 };
 
-use crate::given::*;
+use crate::lease::given::*;
 
 const START: Duration = Duration::from_millis(250);
 

@@ -11,8 +11,8 @@ use tenure_core::{
     Epoch, Fence, Late, Lease, LeaseAct, LeaseOutcome, LedgerNote, Line, Ttl, What, holdings, step,
 };
 
-use crate::given::*;
-use crate::model::Model;
+use crate::lease::given::*;
+use crate::lease::model::Model;
 
 /// Something that happens: an act, a while, or that somebody notices a lapse.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Watched {
         let id = other.map(id).or(span.map(|span| span.id)).unwrap_or(id(A));
         match own {
             Own::Renew(late) => LeaseAct::Renew { id, fence, late },
-            Own::Change(to) => LeaseAct::Change { id, fence, to: crate::given::id(to) },
+            Own::Change(to) => LeaseAct::Change { id, fence, to: crate::lease::given::id(to) },
             Own::Release => LeaseAct::Release { id, fence },
         }
     }

@@ -7,7 +7,7 @@ use tenure_core::{
     Access, Fence, Late, Lease, LeaseAct, LeaseOutcome, LeaseRefusal, LeaseState, Phase, Unfit, may_use,
 };
 
-use crate::given::*;
+use crate::lease::given::*;
 
 const COLUMNS: [LeaseState; 5] =
     [LeaseState::Free, LeaseState::Held, LeaseState::Breaking, LeaseState::Broken, LeaseState::Lapsed];

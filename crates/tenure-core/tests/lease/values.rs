@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tenure_core::{Holder, HostId, Invalid, LeaseAct, LeaseId, LeaseName, Timestamp, Ttl, limits};
 
-use crate::given::*;
+use crate::lease::given::*;
 
 fn refused<T>(answer: Result<T, Invalid>) -> Invalid {
     answer.err().expect("a bad value is refused")

@@ -6,8 +6,8 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use tenure_core::Timestamp;
 use tenure_core::schedule::{Calendar, Schedule, Zone};
 
-use crate::dice::Dice;
-use crate::oracle::{Oracle, Rule, at};
+use crate::schedule::dice::Dice;
+use crate::schedule::oracle::{Oracle, Rule, at};
 
 /// Schedules to choose from.
 const SCHEDULES: usize = 1_500;

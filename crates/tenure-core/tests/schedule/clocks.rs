@@ -2,7 +2,7 @@
 
 use tenure_core::schedule::{ClockChange, Zone};
 
-use crate::given::{at, local, parse, slots};
+use crate::schedule::given::{at, local, parse, slots};
 
 const LOS_ANGELES: &str = "America/Los_Angeles";
 
@@ -172,7 +172,7 @@ fn the_last_slot_is_found_however_many_were_missed() {
         ("at 2020-01-01T00:00:00Z, 2021-01-01T00:00:00Z", "2020-12-31T00:00:00Z", "2020-01-01T00:00:00Z"),
     ] {
         let latest = parse(text).latest(at(by)).unwrap();
-        assert_eq!(crate::given::show(latest.at), expected, "{text}");
+        assert_eq!(crate::schedule::given::show(latest.at), expected, "{text}");
     }
     assert_eq!(parse("at 2020-01-01T00:00:00Z").latest(at("2019-01-01T00:00:00Z")), None);
     assert_eq!(parse("delay 10s").latest(at("2019-01-01T00:00:00Z")), None);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tenure_core::Timestamp;
 use tenure_core::schedule::{Bounds, Calendar, Cron, Dialect, Every, Jitter, Rule, Schedule, Times, Zone};
 
-use crate::given::{at, parse};
+use crate::schedule::given::{at, parse};
 
 fn json(text: &str) -> Result<Schedule, String> {
     serde_json::from_str(text).map_err(|bad| bad.to_string())

@@ -1,6 +1,6 @@
 //! The cases that NCrontab is known by, as chains: each instant is the slot after the one before it, or after the base.
 
-use crate::given::{at, parse, show, slots};
+use crate::schedule::given::{at, parse, show, slots};
 
 /// A base, an expression, and the slots that follow the base one by one.
 const CHAINS: &[(&str, &str, &[&str])] = &[
@@ -226,7 +226,7 @@ fn a_bad_word_is_refused_in_each_field() {
         let mut fields = ["*"; 6];
         fields[place] = "1,bad,3";
         let text = fields.join(" ");
-        let words = crate::given::refusal(&text);
+        let words = crate::schedule::given::refusal(&text);
         assert_eq!(
             words,
             format!("{field} at column {}: \"bad\" is not a valid {field}", place * 2 + 3),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_core::schedule::{At, BadSchedule, Bounds, Calendar, Jitter, Schedule};
 use tenure_core::{Invalid, Timestamp};
 
-use crate::given::{at, parse, refusal};
+use crate::schedule::given::{at, parse, refusal};
 
 /// T050, T051: the words name the field and the column, and say what to write.
 #[test]

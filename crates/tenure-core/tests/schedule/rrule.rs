@@ -2,7 +2,7 @@
 
 use tenure_core::schedule::{Schedule, Zone};
 
-use crate::given::{parse, refusal, slots};
+use crate::schedule::given::{parse, refusal, slots};
 
 /// The local dates, or times, of the first slots of a rule in New York.
 fn first(start: &str, rule: &str, most: usize, format: &str) -> Vec<String> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::civil::{Date, DateTime};
 
-use crate::dice::Dice;
-use crate::given::{at, show};
+use crate::schedule::dice::Dice;
+use crate::schedule::given::{at, show};
 
 const RULES: usize = 800;
 const WEEKDAYS: [&str; 7] = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];

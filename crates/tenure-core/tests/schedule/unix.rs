@@ -1,6 +1,6 @@
 //! The dialect of the crontab of Unix.
 
-use crate::given::{parse, refusal, slots};
+use crate::schedule::given::{parse, refusal, slots};
 
 fn days(text: &str, after: &str, most: usize) -> Vec<String> {
     slots(&parse(text), after, most).into_iter().map(|slot| slot[5..10].to_owned()).collect()

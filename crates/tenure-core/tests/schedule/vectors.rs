@@ -2,7 +2,7 @@
 
 use tenure_core::schedule::{Cron, Dialect, Rule};
 
-use crate::given::{parse, slots};
+use crate::schedule::given::{parse, slots};
 
 const BASE: &str = "2024-02-28T23:59:59Z";
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_core::schedule::{Bounds, Calendar, Every, Jitter, Rule, Schedule, Zone};
 
-use crate::given::{at, parse, slots};
+use crate::schedule::given::{at, parse, slots};
 
 #[test]
 fn an_interval_stays_on_its_grid_however_late_it_is_asked() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_core::schedule::{Bounds, Calendar, Jitter};
 
-use crate::given::{at, parse};
+use crate::schedule::given::{at, parse};
 
 #[test]
 fn a_schedule_says_what_it_does() {

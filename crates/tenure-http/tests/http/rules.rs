@@ -121,7 +121,7 @@ fn every_rule_is_shown_to_fire_and_not_to_fire() {
         assert!(fires >= 1 && quiet >= 1, "{name}: fires {fires} times, and does not {quiet} times");
     }
     let rules = RULES.matches("- alert: ").count();
-    for said in ["severity: ", "summary: ", "look: "] {
+    for said in ["severity: ", "summary: ", "description: "] {
         assert_eq!(RULES.matches(said).count(), rules, "{said}");
     }
 }

@@ -72,7 +72,7 @@ impl Row {
         if let State::Waiting { due, why } = self.job.state {
             self.job.state = State::Blocked { on: Block::Limit, due, why };
         }
-        if cfg!(feature = "mutant-waiting-spends-attempt") {
+        if cfg!(mutant = "waiting-spends-attempt") {
             self.job.attempt += 1;
         }
         self.counted = StateName::Blocked;

@@ -192,7 +192,7 @@ impl Row {
     fn sit(&mut self, id: LeaseId, ticket: Ticket, last_seat: &mut u64, now: Timestamp) {
         match ticket {
             Ticket::AsIs => {}
-            Ticket::GivenUp if cfg!(feature = "mutant-place-in-line-stays") => {}
+            Ticket::GivenUp if cfg!(mutant = "place-in-line-stays") => {}
             Ticket::GivenUp => {
                 self.line.remove(&id);
             }

@@ -95,9 +95,7 @@ impl Limits {
         let Some(limit) = &job.terms.limit else { return };
         let row = self.row(&limit.key);
         row.jobs += 1;
-        if cfg!(feature = "mutant-slot-lost-on-lapse")
-            && matches!(job.state, State::Waiting { why: Why::Lost, .. })
-        {
+        if cfg!(mutant = "slot-lost-on-lapse") && matches!(job.state, State::Waiting { why: Why::Lost, .. }) {
             row.running.insert(job.seq);
         }
         match using {

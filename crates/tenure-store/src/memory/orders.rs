@@ -92,7 +92,7 @@ impl Row {
             (State::Blocked { on: Block::Jobs, .. }, Head::StepAside) => Stand::Aside,
             (State::Waiting { .. }, Head::StepAside) if self.counted == StateName::Scheduled => Stand::Aside,
             (State::Waiting { .. }, Head::Block)
-                if cfg!(feature = "mutant-turn-passed-on-retry") && self.counted == StateName::Scheduled =>
+                if cfg!(mutant = "turn-passed-on-retry") && self.counted == StateName::Scheduled =>
             {
                 Stand::Aside
             }

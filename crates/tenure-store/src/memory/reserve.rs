@@ -46,7 +46,7 @@ impl Rows {
         let Some(limit) = self.jobs.get(&seq).and_then(|row| row.job.terms.limit.clone()) else {
             return false;
         };
-        if self.limits.has_room_now(&limit.key, now) || cfg!(feature = "mutant-room-not-taken") {
+        if self.limits.has_room_now(&limit.key, now) || cfg!(mutant = "room-not-taken") {
             return false;
         }
         self.look_at_limit(&limit.key, now);

@@ -11,9 +11,9 @@ use crate::{Held, Holds, Renewal, Report, Reported, Settled};
 impl Rows {
     /// Extends one ownership, unless it has lapsed.
     pub fn renew(&mut self, held: &Held, ttl: Duration, now: Timestamp) -> Renewal {
-        let by_fence = !cfg!(feature = "mutant-renew-unfenced");
+        let by_fence = !cfg!(mutant = "renew-unfenced");
         let Some((job, until)) = self.owned(held, by_fence) else { return Renewal::Lost };
-        if until <= now && !cfg!(feature = "mutant-job-renewed-late") {
+        if until <= now && !cfg!(mutant = "job-renewed-late") {
             return Renewal::Lapsed;
         }
         let cancel = job.cancel.clone();
@@ -38,7 +38,7 @@ impl Rows {
     /// Ends one ownership. Until somebody has noticed that it lapsed, its holder may still do so.
     fn settle(&mut self, settlement: &Settlement, now: Timestamp) -> Settled {
         let Some(job) = self.job_at(settlement.seq(), settlement.id()) else { return Settled::Gone };
-        if job.fence != settlement.fence() && !cfg!(feature = "mutant-settle-unfenced") {
+        if job.fence != settlement.fence() && !cfg!(mutant = "settle-unfenced") {
             return Settled::Fenced;
         }
         match job.state {
@@ -55,7 +55,7 @@ impl Rows {
 
     /// Keeps what one running attempt tells.
     pub fn report(&mut self, report: Report, now: Timestamp) -> Reported {
-        let by_fence = !cfg!(feature = "mutant-report-unfenced");
+        let by_fence = !cfg!(mutant = "report-unfenced");
         if self.owned(&report.held, by_fence).is_none() {
             return Reported::Fenced;
         }

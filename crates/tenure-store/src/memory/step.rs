@@ -53,8 +53,8 @@ impl Step {
     fn lets_go_on(&self, has_ended: bool) -> bool {
         match self {
             Self::Renewed(_) | Self::Progressed(_) | Self::Asked(_) | Self::Agreed(_) => false,
-            Self::Granted(..) if cfg!(feature = "mutant-room-not-taken") => false,
-            Self::Deleted if cfg!(feature = "mutant-turn-lost-on-delete") => false,
+            Self::Granted(..) if cfg!(mutant = "room-not-taken") => false,
+            Self::Deleted if cfg!(mutant = "turn-lost-on-delete") => false,
             Self::Deleted | Self::Pruned => !has_ended,
             Self::CameDue
             | Self::Freed

@@ -291,8 +291,7 @@ impl Rows {
         for id in &timer.open {
             match self.find(*id).map(|row| &row.job.state) {
                 Some(State::Finished { at, .. }) => open.ended = open.ended.max(Some(*at)),
-                Some(State::Waiting { why: Why::Retry, .. }) if cfg!(feature = "mutant-retry-makes-room") => {
-                }
+                Some(State::Waiting { why: Why::Retry, .. }) if cfg!(mutant = "retry-makes-room") => {}
                 Some(State::Waiting { .. } | State::Blocked { .. } | State::Running { .. }) => {
                     open.unfinished.push(*id);
                 }

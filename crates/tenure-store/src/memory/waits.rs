@@ -76,7 +76,7 @@ impl Waits {
         self.forget_edge_to(other, waiter);
         let Some(others) = self.of.get_mut(&waiter) else { return false };
         others.remove(&other);
-        let is_free = others.is_empty() || cfg!(feature = "mutant-first-end-frees");
+        let is_free = others.is_empty() || cfg!(mutant = "first-end-frees");
         if is_free {
             self.forget_waiter(waiter);
         }

@@ -56,14 +56,14 @@ async fn body(visit: &Visit, sort: &str, name: &str) -> Result<Markup, Trouble> 
                 (acts(visit, &set, &app).await)
             }
             @if list(&app, "hosts").is_empty() {
-                p.notice.old { "No host offers it now: what is shown is what it has done. A host that runs its folder brings it back." }
+                p.notice.old { "No host runs this app now; its past runs are shown. It comes back when a host runs its folder." }
             }
             @for told in wrong(&app) { p.why { (told) } }
             (facts(visit, &set, &app, &schedule))
             section.card { (hosts(visit, &app)) }
             @if sort == "triggered" { section.card { (run_table(visit, name, &set, runs)) } }
             @if let (Some(run), Some(lines)) = (runs.first(), &last) {
-                section.card { (logs::shown(visit, text(run, "id"), &[], lines, "What its last run says")) }
+                section.card { (logs::shown(visit, text(run, "id"), &[], lines, "Log of the last run")) }
             }
             @if sort == "continuous" { section.card { (lines(visit, &said)) } }
             (settings(&app))
@@ -98,15 +98,15 @@ async fn acts(visit: &Visit, set: &str, app: &Value) -> Markup {
             @if may_run { details.ask { summary { "Run…" } form.stack method="post" action=(visit.at(&to("run"))) {
                 (proof(visit)) input type="hidden" name="set" value=(set);
                 p { "Runs " strong { (name) } " now, on one host." }
-                label { "Arguments, one a line; no shell reads them" textarea name="arguments" rows="2" spellcheck="false" {} }
-                button.main data-does="run" { "Run it now" }
+                label { "Arguments, one per line, not parsed by a shell" textarea name="arguments" rows="2" spellcheck="false" {} }
+                button.main data-does="run" { "Run now" }
             } } }
             @if may_change && is_stopped { (button_with(visit, &to("start"), "Start", &[("set", set)])) }
             @if may_change && !is_stopped { details.ask { summary { "Stop…" } form.stack method="post" action=(visit.at(&to("stop"))) {
                 (proof(visit)) input type="hidden" name="set" value=(set);
-                p { @if sort == "triggered" { "No host runs " strong { (name) } " any more until it is started: not by its schedule, and not on demand. What runs goes on." }
-                    @else { "Every host ends " strong { (name) } ", and begins it no more until it is started." } }
-                label { "Why, for others" input name="reason" autocomplete="off" maxlength="200"; }
+                p { @if sort == "triggered" { "No host starts " strong { (name) } " until you start it again, neither on schedule nor on demand. Running jobs continue." }
+                    @else { "Every host stops " strong { (name) } ", and does not start it until you start it again." } }
+                label { "Reason, shown to others" input name="reason" autocomplete="off" maxlength="200"; }
                 button.danger data-does="stop" { "Stop " (name) }
             } } }
         }
@@ -119,12 +119,12 @@ fn facts(visit: &Visit, set: &str, app: &Value, schedule: &Value) -> Markup {
         dl.facts {
             div { dt { "Set" } dd { a href=(visit.at(&within(set, "apps"))) { (set) } } }
             @if !kind.is_empty() {
-                div { dt { "Its runs are jobs of" } dd { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } } }
+                div { dt { "Job kind" } dd { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } } }
             }
             @if schedule.is_object() {
-                div { dt { "Runs" } dd { a href=(visit.at(&format!("schedules/{}", encoded(kind)))) { (text(schedule, "description")) } } }
-                div { dt { "Next" } dd { @if schedule["paused"].is_null() { (time(visit, text(schedule, "next_run_at"))) } @else { "not while it is stopped" } } }
-            } @else if let Some(says) = app["schedule"].as_str() { div { dt { "Runs" } dd { (says) } } }
+                div { dt { "Schedule" } dd { a href=(visit.at(&format!("schedules/{}", encoded(kind)))) { (text(schedule, "description")) } } }
+                div { dt { "Next run" } dd { @if schedule["paused"].is_null() { (time(visit, text(schedule, "next_run_at"))) } @else { "none while stopped" } } }
+            } @else if let Some(says) = app["schedule"].as_str() { div { dt { "Schedule" } dd { (says) } } }
         }
     }
 }
@@ -133,20 +133,20 @@ fn hosts(visit: &Visit, app: &Value) -> Markup {
     let (hosts, is_continuous) = (list(app, "hosts"), app["type"] == "continuous");
     html! {
         div.wide tabindex="0" role="region" aria-label="Hosts" { table {
-            caption { "How it stands on each host" }
+            caption { "State by host" }
             thead { tr {
                 th scope="col" { "Host" } th scope="col" { "State" } th scope="col" { "Since" }
-                @if is_continuous { th.number scope="col" { "Begun" } } th scope="col" { "Says" }
+                @if is_continuous { th.number scope="col" { "Restarts" } } th scope="col" { "Message" }
             } }
             tbody {
                 @for host in hosts { tr {
                     th scope="row" title=(text(host, "host")) { (text(host, "node")) }
                     td { (state(text(host, "state"))) }
                     td { (time(visit, text(host, "since"))) }
-                    @if is_continuous { td.number { (host["restarts"]) "×" } }
+                    @if is_continuous { td.number { (host["restarts"]) } }
                     td.says { (text(host, "detail")) }
                 } }
-                @if hosts.is_empty() { tr { td.faint colspan="5" { "None offers it." } } }
+                @if hosts.is_empty() { tr { td.faint colspan="5" { "No hosts." } } }
             }
         } }
     }
@@ -156,10 +156,10 @@ fn run_table(visit: &Visit, name: &str, set: &str, runs: &[Value]) -> Markup {
     let search = format!("kind:{set}.{name}");
     html! {
         div.wide tabindex="0" role="region" aria-label="Runs" { table.runs {
-            caption { "Its last runs" }
+            caption { "Recent runs" }
             thead { tr {
-                th scope="col" { "State" } th scope="col" { "Run" } th scope="col" { "Began" } th.number scope="col" { "Took" }
-                th.number scope="col" { "Attempt" } th scope="col" { "Asked by" } th scope="col" { "Says" }
+                th scope="col" { "State" } th scope="col" { "Run" } th scope="col" { "Started" } th.number scope="col" { "Duration" }
+                th.number scope="col" { "Attempt" } th scope="col" { "Requested by" } th scope="col" { "Message" }
             } }
             tbody {
                 @for run in runs {
@@ -170,14 +170,14 @@ fn run_table(visit: &Visit, name: &str, set: &str, runs: &[Value]) -> Markup {
                         td { (time(visit, began(run))) }
                         td.number { (between(text(run, "started_at"), text(run, "finished_at")).map_or_else(|| "–".to_owned(), span)) }
                         td.number { (run["attempt"]) }
-                        td { (run["args"]["by"].as_str().unwrap_or(if run["schedule"].is_string() { "its schedule" } else { "–" })) }
-                        td.says { @if parts::standing(run) == "lapsed" { "Its host is gone; it is due again." } @else { (text(&run["error"], "detail")) } }
+                        td { (run["args"]["by"].as_str().unwrap_or(if run["schedule"].is_string() { "schedule" } else { "–" })) }
+                        td.says { @if parts::standing(run) == "lapsed" { "Host lost; the job is due again." } @else { (text(&run["error"], "detail")) } }
                     }
                 }
-                @if runs.is_empty() { tr { td.faint colspan="7" { "It has not run yet, or its runs are forgotten." } } }
+                @if runs.is_empty() { tr { td.faint colspan="7" { "No runs yet, or none retained." } } }
             }
         } }
-        @if runs.len() == RUNS { p.more { a href=(visit.at(&format!("jobs?q={}", encoded(&search)))) { "All its runs →" } } }
+        @if runs.len() == RUNS { p.more { a href=(visit.at(&format!("jobs?q={}", encoded(&search)))) { "All runs →" } } }
     }
 }
 
@@ -202,8 +202,8 @@ async fn said(visit: &Visit, path: &str, set: &str) -> Vec<(String, String, Stri
 
 fn lines(visit: &Visit, said: &[(String, String, String)]) -> Markup {
     html! {
-        h2 { "What it says" }
-        @if said.is_empty() { p.faint { "It has said nothing in the last week." } }
+        h2 { "Output" }
+        @if said.is_empty() { p.faint { "No output in the last week." } }
         @else {
             pre.logs data-tail tabindex="0" role="region" aria-label="Lines" { @for (at, node, line) in said {
                 span.faint { (logs::clock(visit, at)) " " (node) } " "
@@ -229,14 +229,14 @@ fn settings(app: &Value) -> Markup {
     notes.sort_unstable();
     notes.dedup();
     html! {
-        @if read.len() > 1 { p.notice.old { "Its settings are not the same on all hosts." } }
+        @if read.len() > 1 { p.notice.old { "Settings differ between hosts." } }
         @for (nodes, settings) in &read {
             section.card {
-                h2 { "Settings, as " (nodes.join(", ")) @if nodes.len() > 1 { " have" } @else { " has" } " read them" }
+                h2 { "Settings on " (nodes.join(", ")) }
                 dl.facts.settled { @for (name, value) in settings.as_object().into_iter().flatten() {
                     div { dt { code { (name) } } dd { (plain(name, value)) } }
                 } }
-                @for note in &notes { p.faint { "Not understood: " (note) } }
+                @for note in &notes { p.faint { "Ignored: " (note) } }
             }
         }
     }

@@ -25,7 +25,7 @@ const FLAVOURS: [(&str, &str); 4] = [
     ("scheduled", "scheduled"),
     ("on demand", "on-demand"),
     ("continuous", "continuous"),
-    ("in trouble", "in-trouble"),
+    ("failing", "in-trouble"),
 ];
 
 /// `GET apps`
@@ -103,11 +103,7 @@ pub(crate) fn standing(app: &Value) -> &'static str {
     }
     let hosts = list(app, "hosts");
     let among = |word: &&&str| hosts.iter().any(|host| host["state"] == **word);
-    ALIVE.iter().find(among).copied().unwrap_or(if hosts.is_empty() {
-        "offered by nobody"
-    } else {
-        "stopped"
-    })
+    ALIVE.iter().find(among).copied().unwrap_or(if hosts.is_empty() { "no host" } else { "stopped" })
 }
 
 /// What is wrong with an app and why, in sentences.
@@ -115,7 +111,7 @@ pub(crate) fn wrong(app: &Value) -> Vec<String> {
     let mut told = Vec::new();
     if let Some(reason) = app["stopped"].as_str() {
         told.push(if reason.is_empty() {
-            "Somebody has stopped it.".to_owned()
+            "Stopped by a user.".to_owned()
         } else {
             format!("Stopped: {reason}")
         });
@@ -124,7 +120,7 @@ pub(crate) fn wrong(app: &Value) -> Vec<String> {
         let (node, detail) = (text(host, "node"), text(host, "detail"));
         match text(host, "state") {
             "wrong" => told.push(format!("Cannot run on {node}: {detail}")),
-            "resting" => told.push(format!("Rests on {node}: {detail}")),
+            "resting" => told.push(format!("Waiting to restart on {node}: {detail}")),
             _ => {}
         }
     }
@@ -154,9 +150,9 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         visit.at(&within(&set, &format!("apps?of={of}&q={}{behind}", encoded(&search))))
     };
     Ok(html! {
-        div.head { h1 { "Apps" } p.faint { @if set == SET { "programs that hosts run from their folders" } @else { "of the set " (set) } } }
+        div.head { h1 { "Apps" } p.faint { @if set == SET { "programs that hosts run from their folders" } @else { "set " (set) } } }
         (searched(visit, &set, &search, &chosen))
-        nav.tabs #tabs data-live aria-label="Sorts of apps" {
+        nav.tabs #tabs data-live aria-label="App types" {
             a href=(to("", "")) aria-current=[chosen.is_empty().then_some("true")] { "all " span.badge { (all.len()) } }
             @for (name, address) in FLAVOURS {
                 @let many = all.iter().filter(|known| known.is_of(address)).count();
@@ -165,7 +161,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         }
         div #list data-live {
             @if list(&found, "items").is_empty() { (nothing(&set)) }
-            @else if shown.is_empty() { (empty("No app is like that", "Look among all of them, or make the search wider.")) }
+            @else if shown.is_empty() { (empty("No matching apps", "Try another filter or a wider search.")) }
             @else { (table(visit, &set, shown)) }
         }
         @if let Some(next) = next { p.more { a rel="next" href=(to(&chosen, &next)) { "More →" } } }
@@ -180,10 +176,10 @@ fn order(key: &str) -> (bool, &str) {
 fn searched(visit: &Visit, set: &str, search: &str, chosen: &str) -> Markup {
     html! {
         form.search method="get" action=(visit.at("apps")) role="search" {
-            label.sr for="q" { "Apps whose names have this" }
-            input #q name="q" type="search" value=(search) placeholder="names that have this" autocomplete="off" spellcheck="false";
-            label.sr for="set" { "Of the set" }
-            input.short #set name="set" value=(set) title="The set: what tenure run --set has said" required autocomplete="off" spellcheck="false";
+            label.sr for="q" { "Search apps by name" }
+            input #q name="q" type="search" value=(search) placeholder="app name" autocomplete="off" spellcheck="false";
+            label.sr for="set" { "Set" }
+            input.short #set name="set" value=(set) title="Set of apps, as in tenure run --set" required autocomplete="off" spellcheck="false";
             @if !chosen.is_empty() { input type="hidden" name="of" value=(chosen); }
             button { "Search" }
         }
@@ -193,10 +189,10 @@ fn searched(visit: &Visit, set: &str, search: &str, chosen: &str) -> Markup {
 fn nothing(set: &str) -> Markup {
     html! {
         div.empty {
-            h2 { "No host offers an app" }
-            p { "A host offers the programs of a folder, of the set " code { (set) } ", as long as it runs them:" }
+            h2 { "No apps yet" }
+            p { "Run the programs of a folder on this or any other host, as set " code { (set) } ":" }
             p { code { @if set == SET { "tenure run ./jobs --db …" } @else { "tenure run ./jobs --set " (set) " --db …" } } }
-            p { "What a host has offered that was lost is forgotten after a minute." }
+            p { "The apps of a lost host disappear after a minute." }
         }
     }
 }
@@ -204,10 +200,10 @@ fn nothing(set: &str) -> Markup {
 fn table(visit: &Visit, set: &str, shown: &[&Known<'_>]) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label="Apps" { table.rows {
-            caption.sr { "Apps, those that are triggered first, by name" }
+            caption.sr { "Apps by name, triggered ones first" }
             thead { tr {
-                th scope="col" { "App" } th scope="col" { "State" } th scope="col" { "Runs" } th scope="col" { "Last run" }
-                th scope="col" { "Next" } th scope="col" { "Hosts" } th scope="col" { "What is wrong" }
+                th scope="col" { "App" } th scope="col" { "State" } th scope="col" { "Schedule" } th scope="col" { "Last run" }
+                th scope="col" { "Next run" } th scope="col" { "Hosts" } th scope="col" { "Problem" }
             } }
             tbody { @for known in shown { (row(visit, set, known)) } }
         } }
@@ -217,7 +213,7 @@ fn table(visit: &Visit, set: &str, shown: &[&Known<'_>]) -> Markup {
 fn row(visit: &Visit, set: &str, known: &Known<'_>) -> Markup {
     let (app, sort, name) = (known.app, text(known.app, "type"), text(known.app, "name"));
     let failed = known.last.filter(|run| run["state"] == "failed").map(|run| text(&run["error"], "detail"));
-    let told = wrong(app).into_iter().next().or(failed.map(|why| format!("Its last run: {why}")));
+    let told = wrong(app).into_iter().next().or(failed.map(|why| format!("Last run failed: {why}")));
     html! {
         tr data-key={ (sort) "/" (name) } {
             th scope="row" { a href=(visit.at(&place(set, sort, name))) { (name) } }
@@ -243,8 +239,8 @@ pub(crate) fn began(run: &Value) -> &str {
 fn when(known: &Known<'_>) -> String {
     let says = known.schedule.map(|schedule| text(schedule, "description")).filter(|says| !says.is_empty());
     match known.flavour() {
-        "continuous" if is_singleton(known.app) => "all the time, on one host".to_owned(),
-        "continuous" => "all the time".to_owned(),
+        "continuous" if is_singleton(known.app) => "continuous, on one host".to_owned(),
+        "continuous" => "continuous".to_owned(),
         "scheduled" => says.unwrap_or(text(known.app, "schedule")).to_owned(),
         _ => "on demand".to_owned(),
     }

@@ -24,12 +24,12 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         h1 { "Audit" }
         div #list data-live=[cursor.is_empty().then_some("")] {
             @if entries.is_empty() {
-                (empty("Nothing was changed by hand yet", "Whatever people change is written down here, with who asked and how it was answered."))
+                (empty("No changes yet", "Changes that people make are recorded here, with who made them and the response."))
             } @else {
-                div.wide tabindex="0" role="region" aria-label="What was done" { table.rows {
-                    caption.sr { "What was done, the latest first" }
+                div.wide tabindex="0" role="region" aria-label="Audit log" { table.rows {
+                    caption.sr { "Audit log, latest first" }
                     thead { tr {
-                        th scope="col" { "When" } th scope="col" { "Who" } th scope="col" { "Did" } th.number scope="col" { "Answer" }
+                        th scope="col" { "Time" } th scope="col" { "Who" } th scope="col" { "Request" } th.number scope="col" { "Status" }
                     } }
                     tbody { @for entry in entries {
                         tr {

@@ -53,14 +53,14 @@ pub(super) async fn section(visit: &Visit, name: &str, own: &Zone) -> Markup {
     };
     html! {
         section.card #backfill {
-            h2 { "Slots that have passed" }
-            p { "Enqueues jobs for those to which the schedule has brought none, such as those of a pause or of an outage. None gets two by that." }
+            h2 { "Backfill" }
+            p { "Enqueues jobs for past runs that got none, for example during a pause or an outage. No run gets a second job unless you ask for it." }
             form.bar method="get" action={ (visit.at(&here)) "#backfill" } {
                 (field("From", "from", from)) (field("To", "to", to))
-                label.option { input type="checkbox" name="again" value="yes" checked[wanted.as_ref().is_some_and(|wanted| wanted.again)]; " once more for those that had one" }
-                button { "Show which slots" }
+                label.option { input type="checkbox" name="again" value="yes" checked[wanted.as_ref().is_some_and(|wanted| wanted.again)]; " also rerun those that had a job" }
+                button { "Preview runs" }
             }
-            p.faint { "By the clocks of " (visit.likes.zone.name()) "." }
+            p.faint { "Times in " (visit.likes.zone.name()) "." }
             @match (&found, &wanted) {
                 (Some(Err(trouble)), _) => { p.wrong role="alert" { (trouble.detail) } },
                 (Some(Ok(found)), Some(wanted)) => (meant(visit, &here, found, wanted, own)),
@@ -85,12 +85,12 @@ fn meant(visit: &Visit, here: &str, found: &Value, wanted: &Wanted, own: &Zone) 
     let many =
         format!("{}{}", count(slots.len() as u64), if found["capped"] == true { " or more" } else { "" });
     if slots.is_empty() {
-        return html! { p.why { "No slot lies there to which the schedule has brought no job." } };
+        return html! { p.why { "No missed runs in this period." } };
     }
     html! {
-        p.why { (many) " " (if slots.len() == 1 { "slot" } else { "slots" }) ": "
+        p.why { (many) " " (if slots.len() == 1 { "run" } else { "runs" }) ": "
             @for (at, slot) in slots.iter().take(NAMED).enumerate() { @if at > 0 { ", " } (local(slot)) }
-            @if slots.len() > NAMED { " …" } " by the clocks of " (own.name()) "." }
+            @if slots.len() > NAMED { " …" } " (" (own.name()) ")." }
         form.stack method="post" action=(visit.at(&format!("{here}/backfill"))) {
             (proof(visit))
             input type="hidden" name="from" value=(wanted.from);
@@ -98,7 +98,7 @@ fn meant(visit: &Visit, here: &str, found: &Value, wanted: &Wanted, own: &Zone) 
             @if wanted.again { input type="hidden" name="again" value="yes"; }
             input type="hidden" name="slots" value=(slots.len());
             @if slots.len() as u64 > SURE {
-                label { "They are many. Write how many: " (slots.len()) input name="typed" required autocomplete="off" inputmode="numeric"; }
+                label { "To confirm, type the number of jobs: " (slots.len()) input name="typed" required autocomplete="off" inputmode="numeric"; }
             }
             button.main { "Enqueue " (many) " " (if slots.len() == 1 { "job" } else { "jobs" }) }
         }

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
+use crate::ids;
 use crate::layout;
 use crate::pages::bulk_new::or_more;
 use crate::parts::{button, count, empty, list, short, state, text, time, whole_id};
@@ -15,12 +16,8 @@ use crate::visit::Visit;
 /// The kind of the jobs that do it.
 const KIND: &str = "tenure.bulk";
 /// What is told of an operation that has ended.
-const TALLY: [(&str, &str); 4] = [
-    ("done", "Done"),
-    ("asked", "Asked to stop"),
-    ("already", "Were so already"),
-    ("refused", "Left as they were"),
-];
+const TALLY: [(&str, &str); 4] =
+    [("done", "Done"), ("asked", "Asked to stop"), ("already", "Already done"), ("refused", "Skipped")];
 
 /// `GET bulk`
 pub(crate) async fn page(visit: Visit) -> Response {
@@ -37,12 +34,12 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         h1 { "Bulk operations" }
         div #list data-live=[cursor.is_empty().then_some("")] {
             @if jobs.is_empty() {
-                (empty("Nothing was done with many jobs at once", "Search for jobs, or tick some, and say what is to be done with all of them."))
-                p.empty { a.button href=(visit.at("jobs")) { "To the jobs" } }
+                (empty("No bulk operations yet", "Search for jobs or select some, then choose an action for all of them."))
+                p.empty { a.button href=(visit.at("jobs")) { "Go to jobs" } }
             } @else { (table(visit, jobs)) }
         }
         @if let Some(next) = found["next_cursor"].as_str() {
-            p.more { a rel="next" href={ (visit.at("bulk?cursor=")) (encoded(next)) } { "Earlier ones →" } }
+            p.more { a rel="next" href={ (visit.at("bulk?cursor=")) (encoded(next)) } { "Older operations →" } }
         }
     })
 }
@@ -51,10 +48,10 @@ fn table(visit: &Visit, jobs: &[Value]) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label="Bulk operations" {
             table.rows {
-                caption.sr { "Bulk operations, the latest first" }
+                caption.sr { "Bulk operations, latest first" }
                 thead { tr {
-                    th scope="col" { "State" } th scope="col" { "Operation" } th scope="col" { "Does" }
-                    th.number scope="col" { "Meant" } th.number scope="col" { "Done" } th scope="col" { "Asked for" }
+                    th scope="col" { "State" } th scope="col" { "Operation" } th scope="col" { "Action" }
+                    th.number scope="col" { "Matched" } th.number scope="col" { "Done" } th scope="col" { "Created" }
                 } }
                 tbody { @for job in jobs {
                     @let id = text(job, "id");
@@ -74,6 +71,7 @@ fn table(visit: &Visit, jobs: &[Value]) -> Markup {
 
 /// `GET bulk/{id}`
 pub(crate) async fn one(visit: Visit, Path(id): Path<String>) -> Response {
+    let id = ids::whole(&visit, id).await;
     let body = operation(&visit, &id).await;
     layout::page(&visit, "Bulk operation", "Bulk", body).await
 }
@@ -89,7 +87,7 @@ async fn operation(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                 div { h1 { (act(&job["args"])) } (whole_id("bulk-id", id)) }
                 (state(standing))
                 @if !ended && visit.may("manage").await {
-                    div.acts { (button(visit, &format!("bulk/{}/cancel", encoded(id)), "Cancel this operation", "danger")) }
+                    div.acts { (button(visit, &format!("bulk/{}/cancel", encoded(id)), "Cancel operation", "danger")) }
                 }
             }
             @if !ended { p.why { (sentence(visit, &visit.likes.zone, text(&why, "detail"))) } }
@@ -101,15 +99,15 @@ async fn operation(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
             }
             @if job["error"].is_object() { section.card { h2 { "Error" } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } } }
             dl.facts {
-                div { dt { "Meant when it was asked for" } dd { (meant(&job["args"])) } }
+                div { dt { "Matched when created" } dd { (meant(&job["args"])) } }
                 @for (key, label) in TALLY {
                     @if let Some(number) = job["result"][key].as_u64() { div { dt { (label) } dd { (count(number)) } } }
                 }
-                div { dt { "Asked for" } dd { (time(visit, text(&job, "created_at"))) } }
-                @if job["finished_at"].is_string() { div { dt { "Ended" } dd { (time(visit, text(&job, "finished_at"))) } } }
+                div { dt { "Created" } dd { (time(visit, text(&job, "created_at"))) } }
+                @if job["finished_at"].is_string() { div { dt { "Finished" } dd { (time(visit, text(&job, "finished_at"))) } } }
             }
         }
-        p { a href=(visit.at(&format!("jobs/{}", encoded(id)))) { "The job that does it, with its attempts and its filter" } }
+        p { a href=(visit.at(&format!("jobs/{}", encoded(id)))) { "View the job that runs this operation" } }
     })
 }
 
@@ -125,18 +123,18 @@ fn act(args: &Value) -> String {
     match (act.as_str(), named) {
         (Some(word), _) => said(word, &Value::Null),
         (None, Some((word, more))) => said(word, more),
-        (None, None) => "Something".to_owned(),
+        (None, None) => "Unknown action".to_owned(),
     }
 }
 
 fn said(word: &str, more: &Value) -> String {
     match word {
         "cancel" => "Cancel".to_owned(),
-        "retry" => "Do again".to_owned(),
+        "retry" => "Retry".to_owned(),
         "delete" => "Delete".to_owned(),
         "run_now" => "Run now".to_owned(),
         "move" => format!("Move to queue {}", text(more, "queue")),
-        "reprioritise" => format!("Give priority {}", more["priority"]),
+        "reprioritise" => format!("Set priority {}", more["priority"]),
         other => other.to_owned(),
     }
 }

@@ -10,14 +10,14 @@ use crate::layout;
 use crate::parts::{count, empty, list, proof, short};
 use crate::visit::Visit;
 
-/// What can be done with many jobs, and in how many words that is said.
-pub(crate) const ACTS: [(&str, &str, &str); 6] = [
-    ("retry", "Do again", "those that have ended, with all their attempts"),
-    ("run_now", "Run now", "those that wait for their time"),
-    ("cancel", "Cancel", "those that have not ended; who runs is asked to stop"),
-    ("move", "Move to another queue", "those that wait"),
-    ("reprioritize", "Give another priority", "those that wait"),
-    ("delete", "Delete", "those that do not run: they are gone for good"),
+/// Actions: the name in the API and for people, the jobs it applies to, and the words around their number on the button.
+pub(crate) const ACTS: [(&str, &str, &str, [&str; 2]); 6] = [
+    ("retry", "Retry", "finished jobs, with a full set of attempts", ["Retry ", ""]),
+    ("run_now", "Run now", "scheduled jobs", ["Run ", " now"]),
+    ("cancel", "Cancel", "unfinished jobs; running ones are asked to stop", ["Cancel ", ""]),
+    ("move", "Move to another queue", "waiting jobs", ["Move ", ""]),
+    ("reprioritize", "Change priority", "waiting jobs", ["Change priority of ", ""]),
+    ("delete", "Delete", "jobs that are not running; this cannot be undone", ["Delete ", ""]),
 ];
 /// Beyond so many jobs their number has to be written.
 pub(crate) const SURE: u64 = 100;
@@ -58,27 +58,28 @@ pub(crate) fn has_to_be_sure(preview: &Value) -> bool {
 /// `GET bulk/new`
 pub(crate) async fn page(visit: Visit) -> Response {
     let body = body(&visit).await;
-    layout::page(&visit, "Many jobs at once", "Bulk", body).await
+    layout::page(&visit, "Bulk action", "Bulk", body).await
 }
 
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let meant = Meant { search: visit.said("q"), ids: visit.all_said("id") };
     if meant.is_nobody() {
         return Ok(html! {
-            (empty("No job is meant", "Tick some in the list of jobs, or search for those that you mean."))
-            p.empty { a.button href=(visit.at("jobs")) { "To the jobs" } }
+            (empty("No jobs selected", "Select jobs in the list, or search for them."))
+            p.empty { a.button href=(visit.at("jobs")) { "Go to jobs" } }
         });
     }
     let preview = meant.count(visit).await?;
     let matched = preview["matched"].as_u64().unwrap_or_default();
     let is_cut = preview["capped"] == true;
-    let many = or_more(matched, is_cut);
+    let many =
+        format!("{} {}", or_more(matched, is_cut), if matched == 1 && !is_cut { "job" } else { "jobs" });
     let chosen = proposed(&meant.search);
     Ok(html! {
-        h1 { (many) " " (if matched == 1 { "job is" } else { "jobs are" }) " meant" }
-        @if !meant.search.is_empty() { p { "By the search " code { (meant.search) } ", at the moment when it is done." } }
+        h1 { @if matched > 0 { (many) @if matched == 1 && !is_cut { " matches" } @else { " match" } } @else { "No matching jobs" @if is_cut { " found" } } }
+        @if !meant.search.is_empty() { p { "Search: " code { (meant.search) } ". It runs again when the operation starts." } }
         @if matched > 0 {
-            p { "The newest: " @for id in list(&preview, "sample").iter().filter_map(Value::as_str) {
+            p { "Newest: " @for id in list(&preview, "sample").iter().filter_map(Value::as_str) {
                 a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (short(id)) } " " } }
             form.card.stack method="post" action=(visit.at("bulk/new")) {
                 (proof(visit))
@@ -87,22 +88,24 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                 input type="hidden" name="matched" value=(matched);
                 @if is_cut { input type="hidden" name="cut" value="true"; }
                 fieldset {
-                    legend { "What is done with each" }
-                    @for (act, name, with) in ACTS {
-                        label.option { input type="radio" name="action" value=(act) checked[act == chosen] required;
+                    legend { "Action" }
+                    @for (act, name, with, [before, behind]) in ACTS {
+                        label.option { input type="radio" name="action" value=(act) checked[act == chosen] required data-says={ (before) (many) (behind) };
                             " " (name) " " span.faint { "(" (with) ")" } }
                     }
                 }
-                label.field.for-move { "To move: to which queue" input name="queue" autocomplete="off"; }
-                label.field.for-priority { "To give another priority: from -100, the first, to 100" input name="priority" type="number" min="-100" max="100"; }
-                label.field.for-cancel { "To cancel: why, for the record" input name="reason" autocomplete="off"; }
+                label.field.for-move { "Move to queue" input name="queue" autocomplete="off"; }
+                label.field.for-priority { "New priority, from -100 (first) to 100 (last)" input name="priority" type="number" min="-100" max="100"; }
+                label.field.for-cancel { "Reason (recorded with the cancellation)" input name="reason" autocomplete="off"; }
                 @if has_to_be_sure(&preview) {
-                    label.field { "They are many. Write how many: " (matched) input name="typed" required autocomplete="off" inputmode="numeric"; }
+                    label.field { "To confirm, type the number of jobs: " (matched) input name="typed" required autocomplete="off" inputmode="numeric"; }
                 }
-                button.main { "Do it with " (many) }
+                button.main { "Apply to " (many) }
             }
-            p.faint { "It is done by a job of its own: it goes on if you leave, shows how far it has come, and can be cancelled." }
-        } @else { (empty("Nobody is meant", "No job is like that at the moment.")) }
+            p.faint { "It runs as a background job: you can leave this page, follow its progress and cancel it." }
+        } @else if is_cut {
+            (empty("The search stopped early", "It looked at the newest jobs only and found no match. Add a state, queue or kind to search fewer jobs."))
+        } @else { (empty("No matching jobs", "Change the search and try again.")) }
     })
 }
 

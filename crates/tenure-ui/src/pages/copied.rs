@@ -1,4 +1,4 @@
-//! What is on a page as commands and code, to be copied.
+//! Commands and code to copy: one reads the job, another enqueues a job like it.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -6,33 +6,43 @@ use serde_json::Value;
 use crate::parts::text;
 use crate::visit::Visit;
 
-/// How a job like this one is asked for, and how it is looked at.
+/// Each is copied by itself, so that nobody who reads a job enqueues another.
 pub(super) fn of_job(visit: &Visit, job: &Value) -> Markup {
     let (id, kind, queue) = (text(job, "id"), text(job, "kind"), text(job, "queue"));
     let server = &visit.server;
     let body = serde_json::json!({ "kind": kind, "queue": queue, "args": job["args"] }).to_string();
     let args = job["args"].to_string();
-    let curl = format!(
-        "curl {server}/v1/jobs/{id}\n\n# another one like it\ncurl {server}/v1/jobs -H 'content-type: application/json' -d {}\n",
-        quoted(&body)
-    );
+    let reads = [
+        ("as-curl", "curl", format!("curl {server}/v1/jobs/{id}\n")),
+        ("as-line", "Command line", format!("tenure job get {id} --url {server}\n")),
+        ("as-rust", "Rust", format!("let job = tenure.jobs().get({id:?}.parse()?).await?;\n")),
+    ];
+    let curl = format!("curl {server}/v1/jobs -H 'content-type: application/json' -d {}\n", quoted(&body));
     let line = format!(
-        "tenure job get {id} --url {server}\n\n# another one like it\ntenure job submit {} {} --queue {} --url {server}\n",
+        "tenure job submit {} {} --queue {} --url {server}\n",
         quoted(kind),
         quoted(&args),
         quoted(queue)
     );
     let rust = format!(
-        "let job = tenure.jobs().get({id:?}.parse()?).await?;\n\n// another one like it\nlet args = serde_json::from_str::<serde_json::Value>({})?;\n\
+        "let args = serde_json::from_str::<serde_json::Value>({})?;\n\
          tenure.enqueue_draft(Draft::raw({kind:?}, &args).queue({queue:?})).await?;\n",
         raw(&args)
     );
+    let duplicates = [
+        ("duplicate-curl", "curl", curl),
+        ("duplicate-line", "Command line", line),
+        ("duplicate-rust", "Rust", rust),
+    ];
     html! {
         details.card {
             summary { "Copy as curl, command line or Rust" }
-            @for (name, label, code) in [("as-curl", "curl", curl), ("as-line", "Command line", line), ("as-rust", "Rust", rust)] {
-                div.copy { h3 { (label) } button.quiet type="button" data-copy=(name) { "Copy" span.sr { " as " (label) } } }
-                pre tabindex="0" role="region" aria-label=(label) { code #(name) { (code) } }
+            @for (does, all) in [("Get this job", &reads), ("Enqueue a duplicate", &duplicates)] {
+                h2 { (does) }
+                @for (name, label, code) in all {
+                    div.copy { h3 { (label) } button.quiet type="button" data-copy=(name) { "Copy" span.sr { ": " (does) ", " (label) } } }
+                    pre tabindex="0" role="region" aria-label={ (does) ", " (label) } { code #(name) { (code) } }
+                }
             }
         }
     }

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
+use crate::ids;
 use crate::layout;
 use crate::parts::{empty, list, short, text, time};
 use crate::visit::Visit;
@@ -27,7 +28,8 @@ pub(crate) async fn page(visit: Visit) -> Response {
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let said = visit.said("of");
     let (chosen, types) = SORTS.into_iter().find(|(name, _)| *name == said).unwrap_or(SORTS[0]);
-    let (queue, kind, about) = (visit.said("queue"), visit.said("kind"), visit.said("about"));
+    let (queue, kind) = (visit.said("queue"), visit.said("kind"));
+    let about = ids::whole(visit, visit.said("about")).await;
     // The name here and in the contract, and what was said.
     let narrower = |about_is: &str| -> String {
         let said = [("queue", &queue), ("kind", &kind), (about_is, &about)].into_iter();
@@ -44,18 +46,18 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         h1 { "Events" }
         form.search method="get" action=(visit.at("events")) role="search" {
             input type="hidden" name="of" value=(chosen);
-            (field("of this queue", "queue", &queue)) (field("of this kind", "kind", &kind))
-            (field("about this job, lease or schedule", "about", &about))
-            button { "Narrow" }
+            (field("queue", "queue", &queue)) (field("kind", "kind", &kind))
+            (field("job, lease or schedule", "about", &about))
+            button { "Filter" }
         }
-        nav.tabs aria-label="Sorts of events" {
+        nav.tabs aria-label="Event types" {
             @for (name, _) in SORTS {
                 a href=(visit.at(&format!("events?of={name}{narrower}"))) aria-current=[(name == chosen).then_some("page")] { (name) }
             }
         }
         div #list data-live {
             @if events.is_empty() {
-                (empty("Nothing has happened since somebody looks", "Events are written down while somebody looks at them or a webhook wants them."))
+                (empty("No events", "Tenure records events while a webhook exists or a client reads them, and for 15 minutes after. New events appear here."))
             } @else { (table(visit, events)) }
         }
     })
@@ -65,10 +67,10 @@ fn table(visit: &Visit, events: &[Value]) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label="Events" {
             table.rows {
-                caption.sr { "Events, the latest first" }
+                caption.sr { "Events, latest first" }
                 thead { tr {
-                    th scope="col" { "When" } th scope="col" { "What" } th scope="col" { "Of what" } th scope="col" { "Kind" }
-                    th scope="col" { "Queue" } th scope="col" { "Says" }
+                    th scope="col" { "Time" } th scope="col" { "Event" } th scope="col" { "Subject" } th scope="col" { "Kind" }
+                    th scope="col" { "Queue" } th scope="col" { "Message" }
                 } }
                 tbody { @for event in events.iter().rev() {
                     tr {

@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::app::of_kind;
 use super::logs::{self, Lines, Sought};
 use super::{copied, job_new, timeline};
+use crate::acts::back;
 use crate::asking::{Trouble, encoded};
+use crate::ids;
 use crate::layout;
 use crate::parts::{
     self, between, button, json, list, part, proof, short, span, state, text, time, unread, whole_id,
@@ -18,6 +20,11 @@ use crate::visit::Visit;
 
 /// `GET jobs/{id}`
 pub(crate) async fn page(visit: Visit, Path(id): Path<String>) -> Response {
+    match ids::meant(&visit, &id).await.as_slice() {
+        [] => {}
+        [only] => return back(&visit.at(&format!("jobs/{only}"))),
+        _ => return back(&visit.at(&format!("jobs?q={}", encoded(&id)))),
+    }
     let body = body(&visit, &id, Shown::Usual).await;
     layout::page(&visit, &format!("Job {id}"), "Jobs", body).await
 }
@@ -57,8 +64,8 @@ async fn body(visit: &Visit, id: &str, shown: Shown) -> Result<Markup, Trouble> 
     let now = visit.ui.tenure.now().to_string();
     Ok(html! {
         @if is_live.is_none() {
-            p.notice { "Shown this once with what is hidden, but for its log. That you were shown it is written into the audit. "
-                a href=(visit.at(&format!("jobs/{}", encoded(id)))) { "Hide it again" } }
+            p.notice { "Hidden values are shown this once, except in the log. The audit log records that you saw them. "
+                a href=(visit.at(&format!("jobs/{}", encoded(id)))) { "Hide them again" } }
         }
         div #job data-live=[is_live] {
             div.head {
@@ -66,7 +73,7 @@ async fn body(visit: &Visit, id: &str, shown: Shown) -> Result<Markup, Trouble> 
                 (state(parts::standing(&job)))
                 div.acts {
                     @if acts { (buttons(visit, id, &job)) }
-                    @if another { a.button href=(visit.at(&format!("new-job?like={}", encoded(id)))) { "Another like it" } }
+                    @if another { a.button href=(visit.at(&format!("new-job?like={}", encoded(id)))) { "Duplicate" } }
                     @if hides { (revealing(visit, id)) }
                 }
             }
@@ -81,14 +88,14 @@ async fn body(visit: &Visit, id: &str, shown: Shown) -> Result<Markup, Trouble> 
             (timeline::chart(visit, &job, tried, &now))
             (facts(visit, &job, app.as_ref()))
             @if job["error"].is_object() {
-                section.card { h2 { (if standing == "succeeded" { "Its last error, before it succeeded" } else { "Error" }) } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } }
+                section.card { h2 { (if standing == "succeeded" { "Last error before success" } else { "Error" }) } pre.error tabindex="0" { code { (text(&job["error"], "detail")) } } }
             }
             section.card { (part(&attempts, |all| html! { div.wide tabindex="0" role="region" aria-label="Attempts" { (attempt_table(visit, list(all, "items"))) } })) }
             div.columns {
                 section.card { h2 { "Args" } (json(&job["args"])) }
                 section.card { h2 { "Result" } (json(&job["result"])) }
                 @if job["meta"].as_object().is_some_and(|meta| !meta.is_empty()) {
-                    section.card { h2 { "Notes" } (json(&job["meta"])) }
+                    section.card { h2 { "Metadata" } (json(&job["meta"])) }
                 }
             }
         }
@@ -115,10 +122,10 @@ fn buttons(visit: &Visit, id: &str, job: &Value) -> Markup {
         |what: &str, label: &str, class: &str| button(visit, &format!("jobs/{id}/{what}"), label, class);
     let ended = matches!(standing, "succeeded" | "failed" | "cancelled");
     html! {
-        @if ended { (act("retry", "Do again", "")) (forgotten(visit, id)) }
+        @if ended { (act("retry", "Retry", "")) (forgotten(visit, id)) }
         @else {
             @if standing == "scheduled" { (act("run-now", "Run now", "")) (called_off(visit, id, job)) }
-            @else { (act("cancel", "Cancel this job", "danger")) }
+            @else { (act("cancel", "Cancel job", "danger")) }
         }
     }
 }
@@ -129,8 +136,8 @@ fn called_off(visit: &Visit, id: &str, job: &Value) -> Markup {
     html! {
         details.ask { summary.danger { "Cancel…" } form.stack method="post" action=(visit.at(&format!("jobs/{id}/cancel"))) {
             (proof(visit))
-            p { (text(job, "kind")) ", due " (time(visit, text(job, "run_at"))) ", does not run then. Whoever waits for it is told at once. This cannot be taken back." }
-            button.danger data-does="cancel" { "Cancel this job" }
+            p { (text(job, "kind")) ", due " (time(visit, text(job, "run_at"))) ", will not run. Clients that wait for its result are notified at once. This cannot be undone." }
+            button.danger data-does="cancel" { "Cancel job" }
         } }
     }
 }
@@ -145,8 +152,8 @@ fn revealing(visit: &Visit, id: &str) -> Markup {
     html! {
         details.ask { summary { "Reveal…" } form.stack method="post" action=(visit.at(&format!("jobs/{}/reveal", encoded(id)))) {
             (proof(visit))
-            p { "Shows what is hidden of this job, once. That you asked for it is written into the audit." }
-            button { "Reveal what is hidden" }
+            p { "Shows the hidden values of this job once. The audit log records that you saw them." }
+            button { "Reveal hidden values" }
         } }
     }
 }
@@ -156,8 +163,8 @@ fn forgotten(visit: &Visit, id: &str) -> Markup {
     html! {
         details.ask { summary { "Delete…" } form.stack method="post" action=(visit.at(&format!("jobs/{id}/delete"))) {
             (proof(visit))
-            p { "Its args, result, attempts and log are gone then." }
-            button.danger data-does="delete" { "Delete this job" }
+            p { "Deletes the job with its args, result, attempts and log. This cannot be undone." }
+            button.danger data-does="delete" { "Delete job" }
         } }
     }
 }
@@ -168,30 +175,30 @@ fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
         dl.facts {
             div { dt { "Queue" } dd { a href=(visit.at(&format!("queues/{}", encoded(queue)))) { (queue) } } }
             div { dt { "Kind" } dd { a href=(visit.at(&format!("kinds/{}", encoded(kind)))) { (kind) } } }
-            @if let Some((name, place)) = app { div { dt { "A run of the app" } dd { a href=(place) { (name) } } } }
+            @if let Some((name, place)) = app { div { dt { "App" } dd { a href=(place) { (name) } } } }
             @if let Some(schedule) = job["schedule"].as_str() {
-                div { dt { "Made by the schedule" } dd { a href=(visit.at(&format!("schedules/{}", encoded(schedule)))) { (schedule) } } }
+                div { dt { "Schedule" } dd { a href=(visit.at(&format!("schedules/{}", encoded(schedule)))) { (schedule) } } }
             }
             div { dt { "Attempt" } dd { (job["attempt"]) @if let Some(most) = job["max_attempts"].as_u64() { " of " (most) } } }
             div { dt { "Priority" } dd { (job["priority"]) } }
             @for (label, key) in [
-                ("Created", "created_at"), ("Due", "run_at"), ("Started", "started_at"), ("Ended", "finished_at"),
-                ("Asked to stop", "cancel_requested_at"), ("Kept until", "expires_at"),
+                ("Created", "created_at"), ("Due", "run_at"), ("Started", "started_at"), ("Finished", "finished_at"),
+                ("Cancel requested", "cancel_requested_at"), ("Retained until", "expires_at"),
             ] {
                 @if job[key].is_string() { div { dt { (label) } dd { (time(visit, text(job, key))) } } }
             }
             @if job["lease"].is_object() {
                 div { dt { "Worker" } dd.id { a href=(visit.at(&format!("workers/{}", encoded(text(&job["lease"], "worker_id"))))) { (short(text(&job["lease"], "worker_id"))) }
-                    @if job["lease"]["lapsed"] == true { " is gone" } } }
-                div { dt { "Fence" } dd { (text(&job["lease"], "fence")) } }
+                    @if job["lease"]["lapsed"] == true { " (lost)" } } }
+                div { dt { "Fencing token" } dd { (text(&job["lease"], "fence")) } }
             }
-            @if let Some(most) = job["timeout_seconds"].as_f64() { div { dt { "An attempt may take" } dd { (span(most)) } } }
+            @if let Some(most) = job["timeout_seconds"].as_f64() { div { dt { "Timeout per attempt" } dd { (span(most)) } } }
             @for (label, key) in [("Ordering key", "ordering_key"), ("Limit key", "limit_key")] {
                 @if job[key].is_string() { div { dt { (label) } dd { (text(job, key)) } } }
             }
             div { dt { "Events" } dd {
-                a href=(visit.at(&format!("events?of=jobs&about={}", encoded(text(job, "id"))))) { "of this job" } ", "
-                a href=(visit.at(&format!("events?of=jobs&queue={}&kind={}", encoded(queue), encoded(kind)))) { "of its kind" } } }
+                a href=(visit.at(&format!("events?of=jobs&about={}", encoded(text(job, "id"))))) { "this job" } ", "
+                a href=(visit.at(&format!("events?of=jobs&queue={}&kind={}", encoded(queue), encoded(kind)))) { "its kind" } } }
             @if !list(job, "tags").is_empty() {
                 div { dt { "Tags" } dd { @for tag in list(job, "tags").iter().filter_map(Value::as_str) {
                     a.tag href=(visit.at(&format!("jobs?q={}", encoded(&format!("tag:{tag}"))))) { (tag) } " " } } }
@@ -206,7 +213,7 @@ fn attempt_table(visit: &Visit, attempts: &[Value]) -> Markup {
             caption { "Attempts" }
             thead { tr {
                 th scope="col" { "No." } th scope="col" { "Outcome" } th scope="col" { "Started" }
-                th.number scope="col" { "Took" } th scope="col" { "By" } th scope="col" { "Error" }
+                th.number scope="col" { "Duration" } th scope="col" { "Worker" } th scope="col" { "Error" }
             } }
             tbody {
                 @for attempt in attempts {
@@ -222,7 +229,7 @@ fn attempt_table(visit: &Visit, attempts: &[Value]) -> Markup {
                         td.says { (text(attempt, "error")) }
                     }
                 }
-                @if attempts.is_empty() { tr { td.faint colspan="6" { "None yet." } } }
+                @if attempts.is_empty() { tr { td.faint colspan="6" { "No attempts yet." } } }
             }
         }
     }

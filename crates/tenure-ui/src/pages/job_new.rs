@@ -8,6 +8,7 @@ use tenure::{JobId, Timestamp};
 
 use super::calendar::{instant, minute, shown_minute};
 use crate::asking::{Trouble, encoded};
+use crate::ids;
 use crate::layout;
 use crate::parts::{list, proof, text};
 use crate::secret;
@@ -15,7 +16,7 @@ use crate::visit::Visit;
 
 /// What stands where something is hidden.
 pub(super) const HIDDEN: &str = "(hidden)";
-const ARGS: &str = "What its handler is given";
+const ARGS: &str = "Args";
 
 /// What is filled in.
 #[derive(Default)]
@@ -75,13 +76,12 @@ impl Drafted {
 
     /// What the contract is asked for, as text: args are what somebody has written, to the last digit.
     pub(crate) fn ask(&self, visit: &Visit) -> Result<String, Trouble> {
-        let refuse =
-            |detail: String| Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no job", &detail);
+        let refuse = |detail: String| Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid job", &detail);
         let args = if self.args.is_empty() { "null" } else { &self.args };
-        let read: Value =
-            serde_json::from_str(args).map_err(|error| refuse(format!("{ARGS} is not JSON: {error}.")))?;
+        let read: Value = serde_json::from_str(args)
+            .map_err(|error| refuse(format!("{ARGS} are not valid JSON: {error}.")))?;
         if has_hidden(&read) {
-            return Err(refuse(format!("{ARGS} has {HIDDEN} in it. Write anew what is hidden from you.")));
+            return Err(refuse(format!("{ARGS} contain {HIDDEN}. Replace it with the real value.")));
         }
         let mut ask = json!({ "kind": self.kind });
         if !self.queue.is_empty() {
@@ -91,7 +91,7 @@ impl Drafted {
             ask["run_at"] = json!(self.due_at(visit)?.to_string());
         }
         if !self.priority.is_empty() {
-            let wrong = |_| refuse(format!("Its priority, {:?}, is no whole number.", self.priority));
+            let wrong = |_| refuse(format!("Priority {:?} is not a whole number.", self.priority));
             ask["priority"] = json!(self.priority.parse::<i64>().map_err(wrong)?);
         }
         let tags: Vec<&str> = self.tags.split([' ', ',']).filter(|tag| !tag.is_empty()).collect();
@@ -103,15 +103,15 @@ impl Drafted {
     }
 
     fn due_at(&self, visit: &Visit) -> Result<Timestamp, Trouble> {
-        let refuse =
-            |detail: String| Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "This is no time", &detail);
+        let refuse = |detail: String| Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid time", &detail);
         let zone = &visit.likes.zone;
-        let due = minute(&self.due)
-            .ok_or_else(|| refuse(format!("When it is due, {:?}, is no time.", self.due)))?;
+        let due = minute(&self.due).ok_or_else(|| {
+            refuse(format!("Due time {:?} is not a time such as 2026-11-24T14:08.", self.due))
+        })?;
         let at = instant(zone, due);
         if !self.due.starts_with(&shown_minute(zone, at)) {
             let detail =
-                format!("When it is due, {:?}, the clocks of {} do not show.", self.due, zone.name());
+                format!("Due time {:?} does not exist in {}: the clocks skip it.", self.due, zone.name());
             return Err(refuse(detail));
         }
         Ok(at)
@@ -130,8 +130,7 @@ fn has_hidden(args: &Value) -> bool {
 
 /// In which field that is what is wrong, by the words with which it is told.
 fn field_of(wrong: &str) -> Option<&'static str> {
-    const WORDS: [(&str, &str); 3] =
-        [(ARGS, "args"), ("When it is due", "due"), ("Its priority", "priority")];
+    const WORDS: [(&str, &str); 3] = [(ARGS, "args"), ("Due time", "due"), ("Priority", "priority")];
     let own = WORDS.iter().find(|(words, _)| wrong.starts_with(words)).map(|(_, field)| *field);
     own.or_else(|| {
         ["kind", "queue", "args", "priority", "tags"].into_iter().find(|name| wrong.starts_with(name))
@@ -155,6 +154,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let drafted = if like.is_empty() {
         Drafted::of(|name| visit.said(name))
     } else {
+        let like = ids::whole(visit, like).await;
         Drafted::like(&visit.get(&format!("/v1/jobs/{}", encoded(&like))).await?)
     };
     Ok(form(visit, &drafted.anew(visit), None).await)
@@ -180,22 +180,22 @@ pub(crate) async fn form(visit: &Visit, drafted: &Drafted, wrong: Option<&Troubl
     html! {
         h1 { "New job" }
         @if let Some(wrong) = wrong { p #wrong .wrong role="alert" { (wrong.detail) } }
-        @if drafted.args.contains(HIDDEN) { p.why { "What is hidden from you stands here as " (HIDDEN) ". Write it anew: the job would be given just that." } }
+        @if drafted.args.contains(HIDDEN) { p.why { "Hidden values are shown as " (HIDDEN) ". Replace them with the real values before you enqueue the job." } }
         @if may(visit).await {
             form.card.stack method="post" action=(visit.at("new-job")) {
                 (proof(visit))
                 input type="hidden" name="id" value=(drafted.id);
-                (field("Its kind", "kind", &drafted.kind, "report"))
+                (field("Kind", "kind", &drafted.kind, "report"))
                 datalist #kinds { @for kind in list(&kinds, "items") { option value=(text(kind, "kind")) {} } }
-                label { (ARGS) ", as JSON" textarea name="args" rows="6" spellcheck="false" placeholder="null"
+                label { (ARGS) " (JSON)" textarea name="args" rows="6" spellcheck="false" placeholder="null"
                     aria-invalid=[invalid("args")] aria-describedby=[told("args")] autofocus[at == Some("args")] { (drafted.args) } }
-                (field("Its queue", "queue", &drafted.queue, "default"))
-                label { "Due, by the clocks of " (visit.likes.zone.name()) "; at once if nothing is said" input type="datetime-local" name="due" value=(drafted.due)
+                (field("Queue", "queue", &drafted.queue, "default"))
+                label { "Due time, in " (visit.likes.zone.name()) " (empty: now)" input type="datetime-local" name="due" value=(drafted.due)
                     aria-invalid=[invalid("due")] aria-describedby=[told("due")] autofocus[at == Some("due")]; }
-                (field("Its priority, from -100, the first, to 100", "priority", &drafted.priority, "0"))
-                (field("Tags to find it by, with spaces between them", "tags", &drafted.tags, "vip urgent"))
-                div.bar { button.main { "Enqueue this job" } }
+                (field("Priority, from -100 (first) to 100 (last)", "priority", &drafted.priority, "0"))
+                (field("Tags, separated by spaces", "tags", &drafted.tags, "vip urgent"))
+                div.bar { button.main { "Enqueue job" } }
             }
-        } @else { p.notice { "To enqueue a job needs the right enqueue, on a server that changes things." } }
+        } @else { p.notice { "To enqueue a job you need the scope enqueue and a server that is not read-only." } }
     }
 }

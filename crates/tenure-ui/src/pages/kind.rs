@@ -32,8 +32,8 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let missing = || {
         Trouble::new(
             StatusCode::NOT_FOUND,
-            "There is no such kind",
-            "No job of it is kept, and nothing is said about it.",
+            "Kind not found",
+            &format!("Kind {name:?} has no jobs and no description."),
         )
     };
     let kind = list(&kinds, "items").iter().find(|kind| text(kind, "kind") == name).ok_or_else(missing)?;
@@ -47,28 +47,28 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                 @if job_new::may(visit).await { div.acts { a.button href=(visit.at(&format!("new-job?kind={}", encoded(name)))) { "New job" } } } }
             @if let Some(says) = about["description"].as_str() { p { (says) } }
             dl.facts {
-                @for (label, key) in [("Who answers for it", "owner"), ("Its usual queue", "default_queue")] {
+                @for (label, key) in [("Owner", "owner"), ("Default queue", "default_queue")] {
                     @if let Some(says) = about[key].as_str() { div { dt { (label) } dd { (says) } } }
                 }
-                @if let Some(link) = about["docs_url"].as_str() { div { dt { "More about it" } dd { a href=(link) rel="noreferrer" { (link) } } } }
+                @if let Some(link) = about["docs_url"].as_str() { div { dt { "Documentation" } dd { a href=(link) rel="noreferrer" { (link) } } } }
                 @let spans = good.as_ref().map_or_else(|_| Vec::new(), |good| spans(list(good, "items")));
-                @for (label, share) in [("Half took at most", 0.5), ("95 of 100 took at most", 0.95)] {
+                @for (label, share) in [("Median run time", 0.5), ("p95 run time", 0.95)] {
                     @if let Some(took) = within(&spans, share) { div { dt { (label) } dd { (span(took)) } } }
                 }
-                @if !spans.is_empty() { div { dt { "Told of the last" } dd { (count(spans.len() as u64)) " that succeeded" } } }
+                @if !spans.is_empty() { div { dt { "Based on" } dd { "last " (count(spans.len() as u64)) " successes" } } }
             }
             @if let Err(trouble) = &good { (unread(trouble)) }
             section.card { (states(visit, name, kind)) }
             section.card { (part(&bad, |bad| failures(visit, name, list(bad, "items")))) }
         }
-        @if about["schema"].is_object() { details.card { summary { "What its args have to be like" } (json(&about["schema"])) } }
+        @if about["schema"].is_object() { details.card { summary { "Args schema" } (json(&about["schema"])) } }
     })
 }
 
 fn states(visit: &Visit, name: &str, kind: &Value) -> Markup {
     html! {
-        div.wide tabindex="0" role="region" aria-label="Its jobs by state" { table {
-            caption { "Its jobs by state" }
+        div.wide tabindex="0" role="region" aria-label="Jobs by state" { table {
+            caption { "Jobs by state" }
             thead { tr { @for (state, _) in STATES { th.number scope="col" { (state) } } } }
             tbody { tr { @for (state, _) in STATES { (jobs_in(visit, state, &kind["jobs"], &format!("kind:{name}"))) } } }
         } }
@@ -92,8 +92,8 @@ fn failures(visit: &Visit, name: &str, jobs: &[Value]) -> Markup {
     let sorts = sorted(jobs);
     html! {
         table {
-            caption { "What went wrong" @if !jobs.is_empty() { ", of the last " (jobs.len()) " that failed" } }
-            thead { tr { th scope="col" { "Failure" } th.number scope="col" { "Jobs" } th scope="col" { "Last" } } }
+            caption { "Errors" @if !jobs.is_empty() { " of the last " (jobs.len()) " failed jobs" } }
+            thead { tr { th scope="col" { "Error" } th.number scope="col" { "Jobs" } th scope="col" { "Last seen" } } }
             tbody {
                 @for (says, found) in sorts.iter().take(SORTS) {
                     @let search = format!("kind:{name} state:failed error:\"{}\"", said(says));
@@ -103,7 +103,7 @@ fn failures(visit: &Visit, name: &str, jobs: &[Value]) -> Markup {
                         td { (time(visit, text(found[0], "finished_at"))) }
                     }
                 }
-                @if sorts.is_empty() { tr { td.faint colspan="3" { "None of its jobs that are kept has failed." } } }
+                @if sorts.is_empty() { tr { td.faint colspan="3" { "No failed jobs." } } }
             }
         }
     }
@@ -113,7 +113,7 @@ fn failures(visit: &Visit, name: &str, jobs: &[Value]) -> Markup {
 fn sorted(jobs: &[Value]) -> Vec<(String, Vec<&Value>)> {
     let mut sorts: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for job in jobs {
-        let says = job["error"]["detail"].as_str().unwrap_or("nothing was said");
+        let says = job["error"]["detail"].as_str().unwrap_or("(no message)");
         sorts.entry(alike(says)).or_default().push(job);
     }
     let mut sorts: Vec<_> = sorts.into_values().map(|found| (first_line(found[0]), found)).collect();
@@ -122,7 +122,7 @@ fn sorted(jobs: &[Value]) -> Vec<(String, Vec<&Value>)> {
 }
 
 fn first_line(job: &Value) -> String {
-    let says = job["error"]["detail"].as_str().unwrap_or("nothing was said");
+    let says = job["error"]["detail"].as_str().unwrap_or("(no message)");
     says.lines().next().unwrap_or_default().chars().take(LETTERS).collect()
 }
 

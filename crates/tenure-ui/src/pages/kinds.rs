@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{STATES, empty, jobs_in, list, text};
+use crate::parts::{STATES, jobs_in, list, no_jobs, text};
 use crate::visit::Visit;
 
 /// `GET kinds`
@@ -21,12 +21,12 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     Ok(html! {
         h1 { "Kinds" }
         div #list data-live {
-            @if kinds.is_empty() { (empty("No job yet", "A kind is there as long as a job of it is.")) }
+            @if kinds.is_empty() { (no_jobs(visit, "No kinds yet", "A kind appears with its first job.")) }
             @else {
                 div.wide tabindex="0" role="region" aria-label="Kinds" { table.rows {
                     caption.sr { "Kinds by name" }
                     thead { tr {
-                        th scope="col" { "Kind" } th scope="col" { "In queues" }
+                        th scope="col" { "Kind" } th scope="col" { "Queues" }
                         @for (state, _) in STATES { th.number scope="col" { (state) } }
                     } }
                     tbody { @for kind in kinds {

@@ -27,27 +27,27 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
         h1 { (name) }
         dl.facts #lease data-live {
             div { dt { "State" } dd { (text(&lease, "state")) } }
-            div { dt { "Holder" } dd { @if held { (text(&lease["holder"], "owner")) } @else { "nobody" } } }
+            div { dt { "Holder" } dd { @if held { (text(&lease["holder"], "owner")) } @else { "none" } } }
             @if let Some(host) = lease["holder"]["host_id"].as_str() { div { dt { "Host" } dd.id { (short(host)) } } }
-            div { dt { "Fence" } dd { (text(&lease, "fence")) } }
-            div { dt { "Since" } dd { (time(visit, text(&lease, "held_since"))) } }
-            div { dt { "Until" } dd { (time(visit, text(&lease, "expires_at"))) } }
-            div { dt { "Waiting in line" } dd { (lease["waiting"]) } }
+            div { dt { "Fencing token" } dd { (text(&lease, "fence")) } }
+            div { dt { "Held since" } dd { (time(visit, text(&lease, "held_since"))) } }
+            div { dt { "Expires" } dd { (time(visit, text(&lease, "expires_at"))) } }
+            div { dt { "Waiting" } dd { (lease["waiting"]) } }
         }
         section.card #history data-live {
             (part(&history, |history| entries(visit, history)))
         }
         @if let Some(next) = history.as_ref().ok().and_then(|history| history["next_cursor"].as_str()) {
-            p.more { a rel="next" href=(visit.at(&format!("leases/{}?cursor={}", encoded(name), encoded(next)))) { "Earlier →" } }
+            p.more { a rel="next" href=(visit.at(&format!("leases/{}?cursor={}", encoded(name), encoded(next)))) { "Older entries →" } }
         }
         @if held && visit.may("admin").await {
             section.card {
                 h2 { "Break this lease" }
-                p { "It is taken from its holder at once, and whatever he writes afterwards under its fence is refused where that is checked." }
+                p { "The holder loses the lease at once. Its later writes are rejected wherever the fencing token is checked." }
                 form.stack method="post" action=(visit.at(&format!("leases/{}/break", encoded(name)))) {
                     (proof(visit))
-                    label { span { "Write its name, " code { (name) } } input name="typed" required autocomplete="off"; }
-                    label { "Why, for the record" input name="reason" autocomplete="off"; }
+                    label { span { "To confirm, type " code { (name) } } input name="typed" required autocomplete="off"; }
+                    label { "Reason, recorded in the history" input name="reason" autocomplete="off"; }
                     button.danger { "Break " (name) }
                 }
             }
@@ -55,18 +55,30 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     })
 }
 
+/// An event of the history as people call it.
+fn event(what: &str) -> String {
+    match what {
+        "broke" => "broken".to_owned(),
+        "changed" => "holder ID changed".to_owned(),
+        "forgotten" => "deleted".to_owned(),
+        "lapsed" => "expired".to_owned(),
+        "took_over" => "taken over".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
 fn entries(visit: &Visit, history: &Value) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label="History" { table {
-            caption { "History, the latest first" }
+            caption { "History, latest first" }
             thead { tr {
-                th scope="col" { "When" } th scope="col" { "What" } th scope="col" { "By" } th.number scope="col" { "Fence" }
+                th scope="col" { "Time" } th scope="col" { "Event" } th scope="col" { "Owner" } th.number scope="col" { "Fencing token" }
                 th scope="col" { "Note" }
             } }
             tbody { @for entry in list(history, "items") {
                 tr {
                     td.slot { (visit.exact(text(entry, "at"))) }
-                    td { (text(entry, "what").replace('_', " ")) }
+                    td { (event(text(entry, "what"))) }
                     td { (text(&entry["by"], "owner")) }
                     td.number { (text(entry, "fence")) }
                     td.says { (text(entry, "note")) }

@@ -26,20 +26,21 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     Ok(html! {
         h1 { "Leases" }
         form.search method="get" action=(visit.at("leases")) role="search" {
-            label.sr for="q" { "Names that begin so" }
-            input #q name="prefix" type="search" value=(visit.said("prefix")) placeholder="names that begin so" autocomplete="off";
+            label.sr for="q" { "Search by name prefix" }
+            input #q name="prefix" type="search" value=(visit.said("prefix")) placeholder="name prefix" autocomplete="off";
             button { "Search" }
         }
         div #list data-live {
             @if leases.is_empty() {
-                (empty("No lease is like that", "A lease is there once somebody has taken it."))
+                @if visit.said("prefix").is_empty() { (empty("No leases yet", "A lease appears when a program first acquires it, for example with `tenure lease run`.")) }
+                @else { (empty("No matching leases", "Try a shorter prefix.")) }
             } @else {
                 div.wide tabindex="0" role="region" aria-label="Leases" {
                     table.rows {
                         caption.sr { "Leases by name" }
                         thead { tr {
                             th scope="col" { "Lease" } th scope="col" { "State" } th scope="col" { "Holder" }
-                            th.number scope="col" { "Fence" } th scope="col" { "Since" } th scope="col" { "Until" }
+                            th.number scope="col" { "Fencing token" } th scope="col" { "Held since" } th scope="col" { "Expires" }
                             th.number scope="col" { "Waiting" }
                         } }
                         tbody { @for lease in leases {

@@ -20,7 +20,7 @@ const PAGE: usize = 1_000;
 const KEPT: usize = tenure::limits::LOG_LINES as usize;
 
 /// Streams of a program, as their lines begin, and what a person calls them.
-const STREAMS: [(&str, &str); 3] = [("out", "output"), ("err", "errors"), ("run", "about the run")];
+const STREAMS: [(&str, &str); 3] = [("out", "stdout"), ("err", "stderr"), ("run", "run events")];
 
 /// Which lines somebody looks for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -166,10 +166,10 @@ pub(super) fn shown(visit: &Visit, id: &str, attempts: &[Value], lines: &Lines, 
             }
         }
         @if let Some(through) = lines.through {
-            p.faint { (lines.lines.len()) @if lines.is_cut { " or more" } " of " (through) " lines are like that. "
+            p.faint { (lines.lines.len()) @if lines.is_cut { " or more" } " of " (through) " lines match. "
                 a href=(visit.at(&format!("jobs/{}?log={}#logs", encoded(id), lines.delivery))) { "All lines" } }
         }
-        @if lines.lines.is_empty() && lines.through.is_none() { p.faint { "It has logged nothing." } }
+        @if lines.lines.is_empty() && lines.through.is_none() { p.faint { "No log lines." } }
         @else if !lines.lines.is_empty() {
             pre.logs data-tail=(lines.delivery) tabindex="0" role="region" aria-label="Log lines" { @for line in &lines.lines {
                 span data-line=(line["number"]) { span.faint { (clock(visit, text(line, "at"))) } " " (colourful(text(line, "text"))) "\n" }
@@ -193,15 +193,15 @@ pub(super) fn search(visit: &Visit, id: &str, delivery: u64) -> Markup {
     html! {
         form.search method="get" action={ (visit.at(&format!("jobs/{}", encoded(id)))) "#logs" } role="search" aria-label="Log lines" {
             input type="hidden" name="log" value=(delivery);
-            label.sr for="find" { "Lines that have this" }
-            input #find name="find" type="search" value=(sought.words) placeholder="lines that have this" autocomplete="off" spellcheck="false";
-            label.sr for="stream" { "Of which stream" }
+            label.sr for="find" { "Search log lines" }
+            input #find name="find" type="search" value=(sought.words) placeholder="search log lines" autocomplete="off" spellcheck="false";
+            label.sr for="stream" { "Stream" }
             select #stream name="stream" {
                 option value="" { "all streams" }
                 @for (stream, says) in STREAMS { option value=(stream) selected[sought.stream == stream] { (says) } }
             }
-            button { "Search lines" }
-            button.quiet #follow type="button" hidden { "Following the end" }
+            button { "Search log" }
+            button.quiet #follow type="button" hidden { "Following log" }
         }
     }
 }

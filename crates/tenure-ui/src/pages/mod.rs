@@ -42,6 +42,6 @@ use crate::visit::Visit;
 
 /// Whatever there is no page for.
 pub(crate) async fn nowhere(visit: Visit) -> Response {
-    let detail = "The address may have been mistyped, or what it showed is not kept any more.";
-    failed(&visit, Trouble::new(StatusCode::NOT_FOUND, "There is no such page", detail)).await
+    let detail = "Check the address. The item may have been deleted, or its retention period is over.";
+    failed(&visit, Trouble::new(StatusCode::NOT_FOUND, "Page not found", detail)).await
 }

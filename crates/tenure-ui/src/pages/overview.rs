@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{apps, says, throughput};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{STATES, count, empty, jobs_in, list, part, short, span, text, time};
+use crate::parts::{STATES, count, jobs_in, list, no_jobs, part, short, span, text, time};
 use crate::visit::Visit;
 
 /// `GET /`
@@ -42,19 +42,19 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         div #says data-live { (says::sentence(visit, &stats, alive, lately.as_ref(), in_trouble)) }
         div #health.strip data-live {
             (tile("Running", &count(sum("running")), &visit.at("jobs?state=running"), "running"))
-            (tile("Waiting", &count(sum("queued")), &visit.at("jobs?state=queued"), "queued"))
-            (tile("Oldest due", &oldest.map_or_else(|| "none".to_owned(), span), &visit.at("queues"), "queued"))
+            (tile("Queued", &count(sum("queued")), &visit.at("jobs?state=queued"), "queued"))
+            (tile("Longest wait", &oldest.map_or_else(|| "none".to_owned(), span), &visit.at("queues"), "queued"))
             @match &lately {
-                Some(lately) => (tile("Failed in 15 min", &count(lately.failed), &lately.failures(visit), "failed")),
-                None => (tile("Failed, kept", &count(sum("failed")), &visit.at("jobs?state=failed"), "failed")),
+                Some(lately) => (tile("Failed, last 15 min", &count(lately.failed), &lately.failures(visit), "failed")),
+                None => (tile("Failed", &count(sum("failed")), &visit.at("jobs?state=failed"), "failed")),
             }
             @if let Some(waited) = lately.as_ref().and_then(|lately| lately.waited) {
-                (tile("95 of 100 waited at most", &span(waited), &visit.at("queues"), "queued"))
+                (tile("p95 wait, last 15 min", &span(waited), &visit.at("queues"), "queued"))
             }
             @match alive {
-                Some(0) if sum("queued") > 0 => (tile("Workers alive", "0: nobody runs jobs", &visit.at("workers"), "failed")),
-                Some(alive) => (tile("Workers alive", &count(alive), &visit.at("workers"), "succeeded")),
-                None => (tile("Workers alive", "not known", &visit.at("workers"), "failed")),
+                Some(0) if sum("queued") > 0 => (tile("Workers online", "none", &visit.at("workers"), "failed")),
+                Some(alive) => (tile("Workers online", &count(alive), &visit.at("workers"), "succeeded")),
+                None => (tile("Workers online", "unknown", &visit.at("workers"), "failed")),
             }
         }
         @if let Some(series) = stats["series"].as_array() {
@@ -62,7 +62,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         }
         section.card #queues data-live {
             @if queues.is_empty() {
-                (empty("No queue yet", "A queue is there once a job or a worker has named it."))
+                (no_jobs(visit, "No jobs yet", ""))
             } @else { (queue_table(visit, queues)) }
         }
         div.columns.pair {
@@ -120,8 +120,8 @@ fn fires_table(visit: &Visit, schedules: &Value) -> Markup {
     let fires = list(schedules, "items");
     html! {
         table {
-            caption { "Next to fire" @if schedules["capped"] == true { ", of the first ten thousand by name" } }
-            thead { tr { th scope="col" { "Schedule" } th scope="col" { "Next" } } }
+            caption { "Next runs" @if schedules["capped"] == true { ", of the first 10,000 schedules by name" } }
+            thead { tr { th scope="col" { "Schedule" } th scope="col" { "Next run" } } }
             tbody {
                 @for schedule in fires {
                     @let name = text(schedule, "name");
@@ -130,7 +130,7 @@ fn fires_table(visit: &Visit, schedules: &Value) -> Markup {
                         td { (time(visit, text(schedule, "next_run_at"))) }
                     }
                 }
-                @if fires.is_empty() { tr { td.faint colspan="2" { "Nothing is going to fire." } } }
+                @if fires.is_empty() { tr { td.faint colspan="2" { "No upcoming runs." } } }
             }
         }
     }
@@ -150,8 +150,8 @@ fn held_table(visit: &Visit, leases: &Value) -> Markup {
                         td { (text(&lease["holder"], "owner")) }
                     }
                 }
-                @if is_cut { tr { td colspan="2" { a href=(visit.at("leases")) { "There may be more →" } } } }
-                @else if held.is_empty() { tr { td.faint colspan="2" { "Nobody holds a lease." } } }
+                @if is_cut { tr { td colspan="2" { a href=(visit.at("leases")) { "More leases →" } } } }
+                @else if held.is_empty() { tr { td.faint colspan="2" { "No leases are held." } } }
             }
         }
     }
@@ -169,7 +169,7 @@ fn queue_table(visit: &Visit, queues: &[Value]) -> Markup {
                 thead { tr {
                     th scope="col" { "Queue" }
                     @for (state, _) in STATES { th.number scope="col" { (state) } }
-                    th.number scope="col" { "oldest due" }
+                    th.number scope="col" { "longest wait" }
                 } }
                 tbody {
                     @for queue in queues {
@@ -189,8 +189,8 @@ fn queue_table(visit: &Visit, queues: &[Value]) -> Markup {
 fn running_table(visit: &Visit, jobs: &[Value]) -> Markup {
     html! {
         table {
-            caption { "Running, the oldest first" }
-            thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "Since" } th scope="col" { "Says" } } }
+            caption { "Running jobs, oldest first" }
+            thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "Started" } th scope="col" { "Message" } } }
             tbody {
                 @for job in jobs {
                     @let id = text(job, "id");
@@ -204,7 +204,7 @@ fn running_table(visit: &Visit, jobs: &[Value]) -> Markup {
                         }
                     }
                 }
-                @if jobs.is_empty() { tr { td.faint colspan="4" { "Nothing runs." } } }
+                @if jobs.is_empty() { tr { td.faint colspan="4" { "No running jobs." } } }
             }
         }
     }
@@ -218,7 +218,7 @@ fn kind_table(visit: &Visit, kinds: &[Value]) -> Markup {
     busy.truncate(10);
     html! {
         table {
-            caption { "Kinds that run or failed" }
+            caption { "Kinds with running or failed jobs" }
             thead { tr { th scope="col" { "Kind" } th.number scope="col" { "running" } th.number scope="col" { "failed" } } }
             tbody {
                 @for kind in &busy {
@@ -228,7 +228,7 @@ fn kind_table(visit: &Visit, kinds: &[Value]) -> Markup {
                         @for state in ["running", "failed"] { (jobs_in(visit, state, &kind["jobs"], &format!("kind:{name}"))) }
                     }
                 }
-                @if busy.is_empty() { tr { td.faint colspan="3" { "Nothing runs, and nothing has failed." } } }
+                @if busy.is_empty() { tr { td.faint colspan="3" { "No running or failed jobs." } } }
             }
         }
     }

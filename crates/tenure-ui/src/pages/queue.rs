@@ -40,18 +40,18 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                 h1 { (name) }
                 @if paused { span.state.paused { "Ⅱ paused" } }
                 @if acts { div.acts {
-                    @if paused { (button(visit, &to("resume"), "Resume", "")) } @else { (button(visit, &to("pause"), "Pause", "")) }
+                    @if paused { (button(visit, &to("resume"), "Resume queue", "")) } @else { (button(visit, &to("pause"), "Pause queue", "")) }
                 } }
             }
             (part(&why, |why| html! { @for reason in list(why, "items") { p.why { (text(reason, "detail")) } } }))
             dl.facts {
-                div { dt { "Runs at once, at most" } dd { (queue["max_running"].as_u64().map_or_else(|| "any number".to_owned(), count)) } }
-                div { dt { "Starts, at most" } dd { (rate(&queue["rate"])) } }
-                div { dt { "Longest due" } dd { (stats["oldest_due_seconds"].as_f64().map_or_else(|| "nothing is due".to_owned(), span)) } }
+                div { dt { "Max running jobs" } dd { (queue["max_running"].as_u64().map_or_else(|| "no limit".to_owned(), count)) } }
+                div { dt { "Rate limit" } dd { (rate(&queue["rate"])) } }
+                div { dt { "Longest wait" } dd { (stats["oldest_due_seconds"].as_f64().map_or_else(|| "none waiting".to_owned(), span)) } }
                 @if let Some(last) = latest(&stats) {
                     @let since = time(visit, text(last, "at"));
-                    div { dt { "Waited (half, 95 of 100), the minute " (since) } dd { (within(last, "wait")) } }
-                    div { dt { "Ran (half, 95 of 100), the same minute" } dd { (within(last, "run")) } }
+                    div { dt { "Wait p50 / p95, " (since) } dd { (within(last, "wait")) } }
+                    div { dt { "Run time p50 / p95, " (since) } dd { (within(last, "run")) } }
                 }
             }
             @if let Some(series) = stats["series"].as_array() { section.card { h2 { "Throughput" } (throughput::chart(visit, series)) } }
@@ -70,13 +70,15 @@ fn latest(stats: &Value) -> Option<&Value> {
 fn within(step: &Value, what: &str) -> String {
     let of =
         |share: &str| step[format!("{what}_{share}_seconds")].as_f64().map_or_else(|| "–".to_owned(), span);
-    format!("{}, {}", of("p50"), of("p95"))
+    format!("{} / {}", of("p50"), of("p95"))
 }
 
 fn rate(rate: &Value) -> String {
     match (rate["limit"].as_u64(), rate["per_seconds"].as_f64()) {
-        (Some(limit), Some(per)) => format!("{} in {}", count(limit), span(per)),
-        _ => "any number".to_owned(),
+        (Some(limit), Some(per)) => {
+            format!("{} {} per {}", count(limit), if limit == 1 { "job" } else { "jobs" }, span(per))
+        }
+        _ => "no limit".to_owned(),
     }
 }
 
@@ -84,7 +86,7 @@ fn kinds(visit: &Visit, name: &str, stats: &Value) -> Markup {
     let lanes = list(stats, "lanes");
     html! {
         div.wide tabindex="0" role="region" aria-label="Kinds" { table {
-            caption { "Its jobs by kind" }
+            caption { "Jobs by kind" }
             thead { tr { th scope="col" { "Kind" } @for (state, _) in STATES { th.number scope="col" { (state) } } } }
             tbody {
                 @for lane in lanes {
@@ -94,7 +96,7 @@ fn kinds(visit: &Visit, name: &str, stats: &Value) -> Markup {
                         @for (state, _) in STATES { (jobs_in(visit, state, &lane["jobs"], &format!("queue:{name} kind:{kind}"))) }
                     }
                 }
-                @if lanes.is_empty() { tr { td.faint colspan="8" { "It is empty." } } }
+                @if lanes.is_empty() { tr { td.faint colspan="8" { "No jobs in this queue." } } }
             }
         } }
     }
@@ -103,8 +105,8 @@ fn kinds(visit: &Visit, name: &str, stats: &Value) -> Markup {
 fn served(visit: &Visit, workers: &[&Value]) -> Markup {
     html! {
         table {
-            caption { "Who serves it" }
-            thead { tr { th scope="col" { "Worker" } th.number scope="col" { "Slots" } th scope="col" { "Counts as alive for" } } }
+            caption { "Workers" }
+            thead { tr { th scope="col" { "Worker" } th.number scope="col" { "Concurrency" } th scope="col" { "Heartbeat expires" } } }
             tbody {
                 @for worker in workers {
                     tr {
@@ -113,7 +115,7 @@ fn served(visit: &Visit, workers: &[&Value]) -> Markup {
                         td { (time(visit, text(worker, "alive_until"))) }
                     }
                 }
-                @if workers.is_empty() { tr { td.faint colspan="3" { "Nobody who is alive: its jobs wait." } } }
+                @if workers.is_empty() { tr { td.faint colspan="3" { "No workers online: jobs in this queue wait." } } }
             }
         }
     }
@@ -125,23 +127,23 @@ fn forms(visit: &Visit, name: &str, queue: &Value) -> Markup {
     html! {
         div.columns {
             section.card {
-                h2 { "Its bounds, over all hosts" }
+                h2 { "Limits (all workers)" }
                 form.stack method="post" action=(to("bounds")) {
                     (proof(visit))
-                    label { "Jobs that run at once; empty for any number"
+                    label { "Max running jobs (empty: no limit)"
                         input name="max_running" type="number" min="1" value=(number(&queue["max_running"])); }
-                    label { "Jobs that start …" input name="limit" type="number" min="1" value=(number(&queue["rate"]["limit"])); }
-                    label { "… in so many seconds" input name="per_seconds" type="number" min="0" step="any" value=(number(&queue["rate"]["per_seconds"])); }
-                    button { "Set these bounds" }
+                    label { "Rate limit: jobs (empty: no limit)" input name="limit" type="number" min="1" value=(number(&queue["rate"]["limit"])); }
+                    label { "Rate limit: interval in seconds" input name="per_seconds" type="number" min="0" step="any" value=(number(&queue["rate"]["per_seconds"])); }
+                    button { "Save limits" }
                 }
             }
             section.card {
-                h2 { "Empty this queue" }
-                p { "All its jobs that wait are removed for good. Those that run stay." }
+                h2 { "Purge this queue" }
+                p { "Permanently deletes all scheduled, queued and blocked jobs. Running and finished jobs stay." }
                 form.stack method="post" action=(to("purge")) {
                     (proof(visit))
-                    label { span { "Write its name, " code { (name) } } input name="typed" required autocomplete="off"; }
-                    button.danger { "Empty " (name) }
+                    label { span { "To confirm, type " code { (name) } } input name="typed" required autocomplete="off"; }
+                    button.danger { "Purge " (name) }
                 }
             }
         }

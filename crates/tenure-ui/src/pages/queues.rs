@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{STATES, button, empty, jobs_in, list, span, text};
+use crate::parts::{STATES, button, jobs_in, list, no_jobs, span, text};
 use crate::visit::Visit;
 
 /// `GET queues`
@@ -20,14 +20,14 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     Ok(html! {
         h1 { "Queues" }
         div #list data-live {
-            @if queues.is_empty() { (empty("No queue yet", "A queue is there once a job or a worker has named it.")) }
+            @if queues.is_empty() { (no_jobs(visit, "No queues yet", "A queue appears with its first job or worker.")) }
             @else { div.wide tabindex="0" role="region" aria-label="Queues" {
                 table.rows {
                     caption.sr { "Queues" }
                     thead { tr {
                         th scope="col" { "Queue" }
                         @for (state, _) in STATES { th.number scope="col" { (state) } }
-                        th.number scope="col" { "oldest due" }
+                        th.number scope="col" { "longest wait" }
                         @if acts { th scope="col" { span.sr { "Actions" } } }
                     } }
                     tbody { @for queue in queues {
@@ -41,8 +41,8 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
                             @for (state, _) in STATES { (jobs_in(visit, state, &queue["jobs"], &format!("queue:{name}"))) }
                             td.number { (queue["oldest_due_seconds"].as_f64().map_or_else(|| "–".to_owned(), span)) }
                             @if acts {
-                                @let act = if paused { "resume" } else { "pause" };
-                                td.acts { (button(visit, &format!("queues/{}/{act}", encoded(name)), act, "")) }
+                                @let (act, label) = if paused { ("resume", "Resume") } else { ("pause", "Pause") };
+                                td.acts { (button(visit, &format!("queues/{}/{act}", encoded(name)), label, "")) }
                             }
                         }
                     } }

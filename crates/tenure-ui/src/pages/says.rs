@@ -30,15 +30,17 @@ pub(super) fn sentence(
     let mut found = troubles(visit, stats, alive, lately);
     if stuck > 0 {
         let words = if stuck == 1 {
-            "an app is in trouble".to_owned()
+            "1 app is failing".to_owned()
         } else {
-            format!("{} apps are in trouble", count(stuck as u64))
+            format!("{} apps are failing", count(stuck as u64))
         };
         found.push(Said { words, to: visit.at("apps?of=in-trouble") });
     }
     html! {
-        @if found.is_empty() {
-            p.faint { "All is well: nothing has failed lately, and nothing waits that is not taken." }
+        @if found.is_empty() && list(stats, "items").is_empty() {
+            p.faint { "No jobs yet." }
+        } @else if found.is_empty() {
+            p.faint { "No problems: " @if lately.is_some() { "no job failed in the last 15 minutes, and " } "no job has waited for more than 5 minutes." }
         } @else {
             p.why { @for (at, said) in found.iter().enumerate() {
                 @if at > 0 { " · " }
@@ -46,6 +48,11 @@ pub(super) fn sentence(
             } }
         }
     }
+}
+
+/// So many jobs, such as `1 job` or `39 jobs`.
+fn jobs(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "job" } else { "jobs" })
 }
 
 fn troubles(visit: &Visit, stats: &Value, alive: Option<u64>, lately: Option<&Lately>) -> Vec<Said> {
@@ -56,7 +63,7 @@ fn troubles(visit: &Visit, stats: &Value, alive: Option<u64>, lately: Option<&La
     let mut found = Vec::new();
     if alive == Some(0) && all > 0 {
         found.push(Said {
-            words: format!("Nobody runs jobs, and {} wait", count(all)),
+            words: format!("No workers online, {} queued", jobs(all)),
             to: visit.at("workers"),
         });
     }
@@ -64,7 +71,7 @@ fn troubles(visit: &Visit, stats: &Value, alive: Option<u64>, lately: Option<&La
         let name = text(queue, "queue");
         let since = queue["oldest_due_seconds"].as_f64().map(|due| format!(", the oldest for {}", span(due)));
         let words =
-            format!("queue {name} is paused, {} wait{}", count(waits(queue)), since.unwrap_or_default());
+            format!("queue {name} is paused, {} waiting{}", jobs(waits(queue)), since.unwrap_or_default());
         found.push(Said { words, to: visit.at(&format!("queues/{}", encoded(name))) });
     }
     let oldest = queues.iter().filter(|queue| !is_paused(queue)).filter_map(|queue| {
@@ -72,12 +79,12 @@ fn troubles(visit: &Visit, stats: &Value, alive: Option<u64>, lately: Option<&La
         Some((due, text(queue, "queue")))
     });
     if let Some((due, name)) = oldest.max_by(|one, other| one.0.total_cmp(&other.0)) {
-        let words = format!("a job has waited in {name} for {}", span(due));
+        let words = format!("a job in queue {name} has waited for {}", span(due));
         found.push(Said { words, to: visit.at(&format!("queues/{}", encoded(name))) });
     }
     if let Some(lately) = lately.filter(|lately| lately.failed > 0) {
         found.push(Said {
-            words: format!("{} failed in 15 min", count(lately.failed)),
+            words: format!("{} failed in the last 15 min", jobs(lately.failed)),
             to: lately.failures(visit),
         });
     }

@@ -42,45 +42,45 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
         div #schedule data-live {
             div.head {
                 div { h1 { (name) } p { (text(&schedule, "description"))
-                    @if let Some((name, place)) = &app { "; runs the app " a href=(place) { (name) } } } }
+                    @if let Some((name, place)) = &app { "; runs app " a href=(place) { (name) } } } }
                 @if paused { span.state.paused { "Ⅱ paused" } }
                 @if visit.may("manage").await {
                     div.acts {
                         (button(visit, &to("trigger"), "Run now", ""))
-                        @if paused { (button(visit, &to("resume"), "Resume", "")) }
-                        @else { (button(visit, &to("pause"), "Pause", "")) }
+                        @if paused { (button(visit, &to("resume"), "Resume schedule", "")) }
+                        @else { (button(visit, &to("pause"), "Pause schedule", "")) }
                     }
                 }
             }
-            (agreed(visit, &zone, &schedule))
+            (agreed(visit, &zone, &schedule, &became))
             (part(&why, |why| html! { @for reason in list(why, "items") { p.why { (sentence(visit, &zone, text(reason, "detail"))) } } }))
             div.columns.pair {
-                section.card { (part(&next, |next| coming(visit, &zone, &own, list(next, "items")))) }
+                section.card { (part(&next, |next| coming(visit, &zone, &own, list(next, "items"), paused))) }
                 section.card { (part(&runs, |runs| past(visit, &zone, list(runs, "items"), &became))) }
-                section.card { h2 { "Its rule" } (json(&schedule["spec"])) p.faint { "in " (text(&schedule, "time_zone")) } }
-                section.card { h2 { "Its job" } (json(&schedule["job"])) }
+                section.card { h2 { "Rule" } (json(&schedule["spec"])) p.faint { "Time zone: " (text(&schedule, "time_zone")) } }
+                section.card { h2 { "Job" } (json(&schedule["job"])) }
             }
         }
         @if visit.may("manage").await {
             (backfill::section(visit, name, &own).await)
             section.card {
-                h2 { "Remove this schedule" }
-                p { "It fires no more. Its jobs, and what became of its slots, stay." }
+                h2 { "Delete this schedule" }
+                p { "The schedule stops firing. Its jobs and its run history stay." }
                 form.stack method="post" action=(visit.at(&to("remove"))) {
                     (proof(visit))
-                    label { span { "Write its name, " code { (name) } } input name="typed" required autocomplete="off"; }
-                    button.danger { "Remove " (name) }
+                    label { span { "To confirm, type " code { (name) } } input name="typed" required autocomplete="off"; }
+                    button.danger { "Delete " (name) }
                 }
             }
         }
     })
 }
 
-fn coming(visit: &Visit, zone: &Zone, own: &Zone, slots: &[Value]) -> Markup {
+fn coming(visit: &Visit, zone: &Zone, own: &Zone, slots: &[Value], paused: bool) -> Markup {
     html! {
         table {
-            caption { "What comes" }
-            thead { tr { th scope="col" { "In" } th scope="col" { "By its clocks" } } }
+            caption { "Next runs" @if paused { ", once resumed" } }
+            thead { tr { th scope="col" { "When" } th scope="col" { "Local time" } } }
             tbody {
                 @for slot in slots {
                     tr {
@@ -89,43 +89,49 @@ fn coming(visit: &Visit, zone: &Zone, own: &Zone, slots: &[Value]) -> Markup {
                             @if let Some(change) = slot["clock_change"].as_str() { " " span.tag { "clock change: " (change) } } }
                     }
                 }
-                @if slots.is_empty() { tr { td.faint colspan="2" { "Nothing." } } }
+                @if slots.is_empty() { tr { td.faint colspan="2" { "No upcoming runs." } } }
             }
         }
     }
 }
 
 /// What was agreed about slots that meet, that were missed and that are late, and how the last one went.
-fn agreed(visit: &Visit, zone: &Zone, schedule: &Value) -> Markup {
+fn agreed(visit: &Visit, zone: &Zone, schedule: &Value, became: &BTreeMap<String, String>) -> Markup {
     let (last, skip) = (&schedule["last_run"], &schedule["last_skip"]);
-    let most = |key: &str| schedule[key].as_u64().map(|most| format!(", {} at most", count(most)));
+    let most = |key: &str| schedule[key].as_u64().map(|most| format!(" (max {})", count(most)));
     html! {
         dl.facts {
-            div { dt { "If one has not ended" } dd { (overlap(text(schedule, "overlap"))) (most("overlap_max").unwrap_or_default()) } }
-            div { dt { "Missed slots" } dd { (catch_up(text(schedule, "catch_up"))) (most("catch_up_max").unwrap_or_default()) } }
-            @if let Some(late) = schedule["max_lateness_seconds"].as_f64() { div { dt { "Skipped if late by" } dd { (span(late)) } } }
+            div { dt { "Overlap" } dd { (overlap(text(schedule, "overlap"))) (most("overlap_max").unwrap_or_default()) } }
+            div { dt { "Missed runs" } dd { (catch_up(text(schedule, "catch_up"))) (most("catch_up_max").unwrap_or_default()) } }
+            @if let Some(late) = schedule["max_lateness_seconds"].as_f64() { div { dt { "Skip if late by" } dd { (span(late)) } } }
             @if last.is_object() {
-                div { dt { "Last job" } dd { (time_in(visit, zone, text(last, "at")))
+                div { dt { "Last run" } dd { (time_in(visit, zone, text(last, "at")))
                     @if let Some(late) = last["lateness_seconds"].as_f64() { ", " (span(late)) " late" } } }
             }
             @if skip.is_object() {
-                div { dt { "Last skipped slot" } dd { (time_in(visit, zone, text(skip, "at"))) ", " (text(skip, "why").replace('_', " ")) } }
+                div { dt { "Last skipped run" } dd { (time_in(visit, zone, text(skip, "at"))) ", " (text(skip, "why").replace('_', " ")) } }
             }
-            div { dt { "Jobs by this rule" } dd { (count(schedule["runs"].as_u64().unwrap_or_default())) @if let Some(most) = schedule["max_runs"].as_u64() { " of " (count(most)) } } }
-            @let open = list(schedule, "open_jobs").len();
-            @if open > 0 { div { dt { "Not ended" } dd { (count(open as u64)) } } }
+            div { dt { "Runs" } dd { (count(schedule["runs"].as_u64().unwrap_or_default())) @if let Some(most) = schedule["max_runs"].as_u64() { " of " (count(most)) } } }
+            @let open = list(schedule, "open_jobs").iter().filter(|id| !has_ended(id, became)).count();
+            @if open > 0 { div { dt { "Unfinished jobs" } dd { (count(open as u64)) } } }
         }
     }
+}
+
+/// Whether a job of the latest runs has ended: the schedule itself notes that when it fires next.
+fn has_ended(id: &Value, became: &BTreeMap<String, String>) -> bool {
+    let state = id.as_str().and_then(|id| became.get(id)).map(String::as_str);
+    matches!(state, Some("succeeded" | "failed" | "cancelled"))
 }
 
 /// What becomes of a slot while an earlier job has not ended.
 fn overlap(name: &str) -> &str {
     match name {
-        "skip" => "skip the slot",
-        "queue_one" => "one more waits",
-        "queue_all" => "all of them wait",
-        "cancel_previous" => "cancel the earlier one",
-        "allow" => "run beside it",
+        "skip" => "skip the run",
+        "queue_one" => "queue one more",
+        "queue_all" => "queue all",
+        "cancel_previous" => "cancel the earlier job",
+        "allow" => "run in parallel",
         other => other,
     }
 }
@@ -133,9 +139,9 @@ fn overlap(name: &str) -> &str {
 /// What becomes of slots that were missed.
 fn catch_up(name: &str) -> &str {
     match name {
-        "skip" => "skip them",
-        "one" => "one job for all of them",
-        "all" => "a job for each",
+        "skip" => "skip",
+        "one" => "one job for all",
+        "all" => "one job each",
         other => other,
     }
 }
@@ -154,8 +160,8 @@ async fn became(visit: &Visit, runs: &[Value]) -> BTreeMap<String, String> {
 fn past(visit: &Visit, zone: &Zone, runs: &[Value], became: &BTreeMap<String, String>) -> Markup {
     html! {
         table {
-            caption { "What became of its slots" }
-            thead { tr { th scope="col" { "Slot" } th scope="col" { "Outcome" } th scope="col" { "Job" } th scope="col" { "Result" } } }
+            caption { "Run history" }
+            thead { tr { th scope="col" { "Scheduled for" } th scope="col" { "Outcome" } th scope="col" { "Job" } th scope="col" { "Result" } } }
             tbody {
                 @for run in runs {
                     @let id = text(run, "job_id");
@@ -166,7 +172,7 @@ fn past(visit: &Visit, zone: &Zone, runs: &[Value], became: &BTreeMap<String, St
                         td { @if let Some(became) = became.get(id) { (state(became)) } }
                     }
                 }
-                @if runs.is_empty() { tr { td.faint colspan="4" { "It has not fired yet." } } }
+                @if runs.is_empty() { tr { td.faint colspan="4" { "No runs yet." } } }
             }
         }
     }

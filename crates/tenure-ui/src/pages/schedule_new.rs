@@ -60,43 +60,43 @@ pub(crate) async fn form(visit: &Visit, drafted: &Drafted, wrong: Option<&Troubl
     let may = visit.may("manage").await;
     html! {
         h1 { "New schedule" }
-        @if !may { p.notice { "Only told here: to set a schedule needs the right manage, on a server that changes things." } }
+        @if !may { p.notice { "Preview only: to create a schedule you need the scope manage and a server that is not read-only." } }
         @if let Some(wrong) = wrong { p #wrong .wrong role="alert" { (wrong.detail) } }
         div.columns {
             form.card.stack method="post" action=(visit.at("new-schedule")) data-preview {
                 (proof(visit))
-                (field("Its name", "name", &drafted.name, "nightly-report", true))
-                (field("When it fires", "rule", &drafted.rule, SUCH[0], true))
-                p.faint { "Such as " @for (at, rule) in SUCH.iter().enumerate() { @if at > 0 { ", " } code { (rule) } } "." }
-                (field("By the clocks of", "zone", &drafted.zone, "UTC", false))
-                (field("The kind of its jobs", "kind", &drafted.kind, "report", true))
-                (field("Their queue", "queue", &drafted.queue, "default", false))
-                label { "What their handler is given, as JSON" textarea name="args" rows="3" spellcheck="false" placeholder="null" { (drafted.args) } }
+                (field("Name", "name", &drafted.name, "nightly-report", true))
+                (field("Rule", "rule", &drafted.rule, SUCH[0], true))
+                p.faint { "Examples: " @for (at, rule) in SUCH.iter().enumerate() { @if at > 0 { ", " } code { (rule) } } "." }
+                (field("Time zone", "zone", &drafted.zone, "UTC", false))
+                (field("Job kind", "kind", &drafted.kind, "report", true))
+                (field("Queue", "queue", &drafted.queue, "default", false))
+                label { "Args (JSON)" textarea name="args" rows="3" spellcheck="false" placeholder="null" { (drafted.args) } }
                 div.bar {
-                    @if may { button.main { "Set this schedule" } }
-                    button formmethod="get" formnovalidate { "Only show what it means" }
+                    @if may { button.main { "Create schedule" } }
+                    button formmethod="get" formnovalidate { "Preview" }
                 }
             }
             section.card #preview aria-live="polite" { (preview(visit, drafted).await) }
         }
-        p.faint { "A free hour is found in the " a href=(visit.at("calendar")) { "calendar" } "." }
+        p.faint { "Find a free hour in the " a href=(visit.at("calendar")) { "calendar" } "." }
     }
 }
 
 async fn preview(visit: &Visit, drafted: &Drafted) -> Markup {
     if drafted.rule.is_empty() {
-        return html! { h2 { "What it means" } p.faint { "Write a rule, and it is told here." } };
+        return html! { h2 { "Preview" } p.faint { "Enter a rule to see when it fires." } };
     }
     let asked = visit.ask(axum::http::Method::POST, "/v1/schedules/preview", &drafted.rule()).await;
     match asked {
-        Err(trouble) => html! { h2 { "What it means" } p.wrong { (trouble.detail) } },
+        Err(trouble) => html! { h2 { "Preview" } p.wrong { (trouble.detail) } },
         Ok(told) => html! {
-            h2 { "What it means" }
+            h2 { "Preview" }
             p { strong { (text(&told, "description")) } }
             @for warning in list(&told, "warnings").iter().filter_map(Value::as_str) { p.why { (warning) } }
             table {
-                caption { "When it would fire next" }
-                thead { tr { th scope="col" { "In" } th scope="col" { "By its clock" } } }
+                caption { "Next runs" }
+                thead { tr { th scope="col" { "When" } th scope="col" { "Local time" } } }
                 tbody {
                     @for slot in list(&told, "next") {
                         tr {

@@ -43,19 +43,20 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         div.head { h1 { "Schedules" }
             @if visit.may("manage").await { div.acts { a.button href=(visit.at("new-schedule")) { "New schedule" } } } }
         form.search method="get" action=(visit.at("schedules")) role="search" {
-            label.sr for="q" { "Names that begin so" }
-            input #q name="prefix" type="search" value=(visit.said("prefix")) placeholder="names that begin so" autocomplete="off";
+            label.sr for="q" { "Search by name prefix" }
+            input #q name="prefix" type="search" value=(visit.said("prefix")) placeholder="name prefix" autocomplete="off";
             button { "Search" }
         }
         div #list data-live {
             @if schedules.is_empty() {
-                (empty("No schedule is like that", "A program declares schedules, or `tenure schedule set` makes one."))
+                @if visit.said("prefix").is_empty() { (empty("No schedules yet", "Declare one in your program, or create one here or with `tenure schedule add`.")) }
+                @else { (empty("No matching schedules", "Try a shorter prefix.")) }
             } @else { div.wide tabindex="0" role="region" aria-label="Schedules" {
                 table.rows {
                     caption.sr { "Schedules by name" }
                     thead { tr {
-                        th scope="col" { "Schedule" } th scope="col" { "Fires" } th scope="col" { "Does" } th scope="col" { "Next" }
-                        th scope="col" { "Last" } th.number scope="col" { "Runs" }
+                        th scope="col" { "Schedule" } th scope="col" { "Rule" } th scope="col" { "Job kind" } th scope="col" { "Next run" }
+                        th scope="col" { "Last run" } th.number scope="col" { "Runs" }
                     } }
                     tbody { @for schedule in schedules {
                         @let name = text(schedule, "name");

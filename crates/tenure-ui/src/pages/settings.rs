@@ -37,26 +37,26 @@ fn form(visit: &Visit, wrong: &str) -> Markup {
     let zone = if likes.by_schedule { "UTC" } else { likes.zone.name() };
     html! {
         h1 { "Settings" }
-        p.faint { "They are kept in this browser, and change nothing for anybody else." }
+        p.faint { "Settings are saved in this browser and affect only you." }
         form.card.settings method="post" action=(visit.at("settings")) {
             (proof(visit))
-            (choice("Colours", "theme", &THEMES, likes.theme, &["as the system says", "light", "dark"]))
+            (choice("Theme", "theme", &THEMES, likes.theme, &["system", "light", "dark"]))
             fieldset {
-                legend { "Times are shown by the clocks of" }
-                label.option { input type="radio" name="clocks" value="zone" checked[!likes.by_schedule]; " one zone" }
+                legend { "Time zone" }
+                label.option { input type="radio" name="clocks" value="zone" checked[!likes.by_schedule]; " one time zone" }
                 label.option { input type="radio" name="clocks" value=(BY_SCHEDULE) checked[likes.by_schedule];
-                    " each schedule's own zone, and UTC elsewhere" }
-                label.field { "The zone, such as Europe/Berlin"
+                    " each schedule's own time zone, elsewhere UTC" }
+                label.field { "Time zone name, such as Europe/Berlin"
                     input #zone name="zone" list="zones" value=(if wrong.is_empty() { zone } else { wrong }) autocomplete="off" spellcheck="false"
                         aria-invalid=[(!wrong.is_empty()).then_some("true")] aria-describedby=[(!wrong.is_empty()).then_some("wrong")]; }
                 @if !wrong.is_empty() { p #wrong .wrong role="alert" { (why_not(wrong)) } }
                 datalist #zones { @for zone in OFFERED { option value=(zone) {} } }
-                button.quiet #own-zone type="button" hidden { "This browser's zone" }
+                button.quiet #own-zone type="button" hidden { "Use the browser's time zone" }
             }
-            (choice("Room", "density", &DENSITIES, likes.density, &["roomy", "dense: more rows on a screen"]))
-            (choice("Live updates", "live", &SWITCH, likes.live, &["pages keep themselves up to date", "only when they are loaded"]))
-            (choice("Keys", "keys", &SWITCH, likes.keys, &["single keys do something; ? tells what", "no single key does anything"]))
-            button { "Keep these" }
+            (choice("Density", "density", &DENSITIES, likes.density, &["comfortable", "compact"]))
+            (choice("Live updates", "live", &SWITCH, likes.live, &["on", "off: pages change only when you reload them"]))
+            (choice("Keyboard shortcuts", "keys", &SWITCH, likes.keys, &["on: press ? to list them", "off"]))
+            button { "Save" }
         }
     }
 }

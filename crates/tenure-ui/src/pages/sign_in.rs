@@ -17,7 +17,7 @@ pub(crate) fn form(visit: &Visit, wrong: Option<&str>) -> Markup {
     html! {
         section.card.narrow {
             h1 { "Sign in" }
-            p { "With an access token; " code { "tenure token create" } " makes one." }
+            p { "Paste an access token. Create one with " code { "tenure token create" } "." }
             @if let Some(wrong) = wrong { p #wrong .wrong role="alert" { (wrong) } }
             form.stack method="post" action=(visit.at("sign-in")) {
                 (proof(visit))

@@ -32,11 +32,11 @@ pub(super) fn chart(visit: &Visit, series: &[Value]) -> Markup {
                 }
             }
             figcaption {
-                "Ended in the last hour, by minute: " (count(succeeded)) " succeeded, " (count(failed)) " failed; at most "
-                (count(most)) " in a minute. " (count(enqueued)) " were enqueued."
+                "Last hour, by minute: " (count(succeeded)) " succeeded, " (count(failed)) " failed, " (count(enqueued))
+                " enqueued. Peak: " (count(most)) " finished in a minute."
             }
         }
-        details { summary { "As a table" } (table(visit, series)) }
+        details { summary { "Show as table" } (table(visit, series)) }
     }
 }
 
@@ -47,14 +47,14 @@ fn table(visit: &Visit, series: &[Value]) -> Markup {
         series.iter().rev().filter(|step| KEYS.iter().any(|key| step[key].as_u64() > Some(0))).collect();
     html! {
         table {
-            caption.sr { "By minute, the latest first" }
+            caption.sr { "By minute, latest first" }
             thead { tr { th scope="col" { "Minute" } @for key in KEYS { th.number scope="col" { (key) } } } }
             tbody {
                 @for step in &some { tr {
                     th scope="row" { (visit.exact(text(step, "at"))) }
                     @for key in KEYS { td.number { (count(step[key].as_u64().unwrap_or_default())) } }
                 } }
-                @if some.is_empty() { tr { td.faint colspan="4" { "Nothing was enqueued, and nothing has ended." } } }
+                @if some.is_empty() { tr { td.faint colspan="4" { "No jobs were enqueued or finished." } } }
             }
         }
     }

@@ -16,11 +16,11 @@ pub(super) fn chart(visit: &Visit, job: &Value, attempts: &[Value], now: &str) -
     html! {
         figure {
             svg.timeline viewBox="0 0 1000 24" preserveAspectRatio="none" role="img"
-                aria-label={ (attempts.len()) " attempts within " (span(all)) } {
+                aria-label={ (attempts.len()) (if attempts.len() == 1 { " attempt" } else { " attempts" }) " in " (span(all)) } {
                 rect.wait x="0" y="10" width=(WIDTH) height="4" {}
                 @for (ended, next) in rests(attempts, job) {
                     @let (from, to) = (place(ended), place(next.unwrap_or(now)).min(WIDTH));
-                    line.back x1=(from) x2=(to.max(from)) y1="12" y2="12" { title { "Waits for its next attempt, " (between(ended, next.unwrap_or(now)).map_or_else(String::new, span)) } }
+                    line.back x1=(from) x2=(to.max(from)) y1="12" y2="12" { title { "Waiting for the next attempt, " (between(ended, next.unwrap_or(now)).map_or_else(String::new, span)) } }
                 }
                 @for attempt in attempts {
                     @let start = place(text(attempt, "started_at"));
@@ -31,8 +31,8 @@ pub(super) fn chart(visit: &Visit, job: &Value, attempts: &[Value], now: &str) -
                     }
                 }
             }
-            figcaption { "From its acceptance, " (span(all)) " in all: the line is waiting, a block is an attempt"
-                @if attempts.len() > 1 || job["state"] == "scheduled" && !attempts.is_empty() { ", dashes are the time between two tries" } "." }
+            figcaption { (span(all)) (if job["finished_at"].is_string() { " from enqueue to finish" } else { " since it was enqueued" }) ". Line: waiting. Block: attempt"
+                @if attempts.len() > 1 || job["state"] == "scheduled" && !attempts.is_empty() { ". Dashes: delay before a retry" } "." }
         }
     }
 }
@@ -58,7 +58,7 @@ fn told(visit: &Visit, attempt: &Value, outcome: &str) -> String {
         .map_or_else(String::new, |took| format!(" after {}", span(took)));
     let error = text(attempt, "error").lines().next().unwrap_or_default();
     let colon = if error.is_empty() { "" } else { ": " };
-    format!("Attempt {}, begun {}: {outcome}{took}{colon}{error}", attempt["attempt"], visit.exact(begun))
+    format!("Attempt {}, started {}: {outcome}{took}{colon}{error}", attempt["attempt"], visit.exact(begun))
 }
 
 #[cfg(test)]

@@ -42,17 +42,17 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                 div { h1 { (text(&hook, "url")) } p.id { (id) } }
                 (standing(&hook))
                 @if acts { div.acts {
-                    (button(visit, &to("test"), "Send a test", ""))
+                    (button(visit, &to("test"), "Send test event", ""))
                     @if hook["enabled"] == true { (button(visit, &to("disable"), "Disable", "")) }
                     @else { (button(visit, &to("enable"), "Enable", "")) }
                 } }
             }
-            @if let Some(why) = hook["disabled_because"].as_str() { p.why { "It is told nothing: " (why) } }
+            @if let Some(why) = hook["disabled_because"].as_str() { p.why { "Disabled: " (why) } }
             dl.facts {
-                @for (label, key) in [("Is told", "types"), ("Of queues", "queues"), ("Of kinds", "kinds")] {
+                @for (label, key) in [("Events", "types"), ("Queues", "queues"), ("Kinds", "kinds")] {
                     div { dt { (label) } dd { (words(&hook, key)) } }
                 }
-                div { dt { "Made" } dd { (time(visit, text(&hook, "created_at"))) } }
+                div { dt { "Created" } dd { (time(visit, text(&hook, "created_at"))) } }
             }
         }
         nav.tabs aria-label="States of deliveries" {
@@ -60,19 +60,19 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
             @for name in STATES { a href=(here(name)) aria-current=[(chosen == name).then_some("true")] { (name) } }
         }
         div #list data-live=[cursor.is_empty().then_some("")] {
-            @if deliveries.is_empty() { (empty("Nothing was delivered", "What happens from now on is, or send a test.")) }
+            @if deliveries.is_empty() { (empty("No deliveries", "Events are delivered as they happen. Send a test event to check the URL.")) }
             @else { (table(visit, id, deliveries, acts)) }
         }
         @if let Some(next) = found["next_cursor"].as_str() {
-            p.more { a rel="next" href={ (here(chosen)) "&cursor=" (encoded(next)) } { "Earlier deliveries →" } }
+            p.more { a rel="next" href={ (here(chosen)) "&cursor=" (encoded(next)) } { "Older deliveries →" } }
         }
         @if acts {
             section.card {
-                h2 { "Remove this webhook" }
+                h2 { "Delete this webhook" }
                 form.stack method="post" action=(visit.at(&to("remove"))) {
                     (proof(visit))
-                    label { span { "Write its id, " code { (id) } } input name="typed" required autocomplete="off"; }
-                    button.danger { "Remove this webhook" }
+                    label { span { "To confirm, type " code { (id) } } input name="typed" required autocomplete="off"; }
+                    button.danger { "Delete webhook" }
                 }
             }
         }
@@ -83,10 +83,10 @@ fn table(visit: &Visit, hook: &str, deliveries: &[Value], acts: bool) -> Markup 
     html! {
         div.wide tabindex="0" role="region" aria-label="Deliveries" {
             table.rows {
-                caption.sr { "Deliveries, the latest first" }
+                caption.sr { "Deliveries, latest first" }
                 thead { tr {
-                    th scope="col" { "State" } th scope="col" { "Delivery" } th scope="col" { "Tells" } th scope="col" { "Begun" }
-                    th scope="col" { "Attempts" } th scope="col" { "Next" }
+                    th scope="col" { "State" } th scope="col" { "Delivery" } th scope="col" { "Event" } th scope="col" { "Created" }
+                    th scope="col" { "Attempts" } th scope="col" { "Next attempt" }
                     @if acts { th scope="col" { span.sr { "Actions" } } }
                 } }
                 tbody { @for delivery in deliveries {
@@ -112,8 +112,8 @@ fn attempts(attempts: &[Value]) -> Markup {
         @match attempts.last() {
             None => span.faint { "none yet" },
             Some(last) => {
-                (attempts.len()) ", the last "
-                (last["outcome"].as_str().unwrap_or("runs"))
+                (attempts.len()) ", last: "
+                (last["outcome"].as_str().unwrap_or("running"))
                 @if let Some(took) = between(text(last, "started_at"), text(last, "finished_at")) { " in " (span(took)) }
                 @if let Some(error) = last["error"].as_str() { br; span.faint { (error) } }
             }

@@ -11,13 +11,13 @@ use crate::visit::Visit;
 
 /// What can be told, and what that is.
 pub(crate) const SORTS: [(&str, &str); 7] = [
-    ("job.failed", "a job has failed for good"),
-    ("job.succeeded", "a job has succeeded"),
+    ("job.failed", "a job failed for good"),
+    ("job.succeeded", "a job succeeded"),
     ("job.cancelled", "a job was cancelled"),
-    ("schedule.*", "a schedule fired, or a slot was skipped or missed"),
-    ("lease.*", "a lease was acquired, released or broken, or has expired"),
+    ("schedule.*", "a schedule fired, or a run was skipped or missed"),
+    ("lease.*", "a lease was acquired, released or broken, or it expired"),
     ("queue.*", "a queue was paused or resumed"),
-    ("*", "all of it"),
+    ("*", "all events"),
 ];
 
 /// `GET webhooks`
@@ -33,7 +33,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         h1 { "Webhooks" }
         div #list data-live {
             @if hooks.is_empty() {
-                (empty("Nobody is told what happens", "A webhook has what happens told to a URL, signed, and tried again until it is taken."))
+                (empty("No webhooks yet", "A webhook sends events to a URL, signed and with retries."))
             } @else { (table(visit, hooks)) }
         }
         @if visit.may("manage").await { (form(visit)) }
@@ -46,8 +46,8 @@ fn table(visit: &Visit, hooks: &[Value]) -> Markup {
             table.rows {
                 caption.sr { "Webhooks" }
                 thead { tr {
-                    th scope="col" { "Where" } th scope="col" { "State" } th scope="col" { "Is told" } th scope="col" { "Of queues" }
-                    th scope="col" { "Of kinds" } th scope="col" { "Made" }
+                    th scope="col" { "URL" } th scope="col" { "State" } th scope="col" { "Events" } th scope="col" { "Queues" }
+                    th scope="col" { "Kinds" } th scope="col" { "Created" }
                 } }
                 tbody { @for hook in hooks {
                     tr {
@@ -81,19 +81,19 @@ pub(super) fn words(hook: &Value, key: &str) -> String {
 fn form(visit: &Visit) -> Markup {
     html! {
         section.card {
-            h2 { "Another webhook" }
+            h2 { "New webhook" }
             form.stack method="post" action=(visit.at("webhooks")) {
                 (proof(visit))
-                label { "The URL that is told" input name="url" type="url" required placeholder="https://example.com/hooks" autocomplete="off"; }
+                label { "URL" input name="url" type="url" required placeholder="https://example.com/hooks" autocomplete="off"; }
                 fieldset {
-                    legend { "What it is told" }
+                    legend { "Events" }
                     @for (at, (sort, means)) in SORTS.iter().enumerate() {
                         label.option { input type="radio" name="types" value=(sort) checked[at == 0]; " " code { (sort) } " " span.faint { (means) } }
                     }
                 }
-                label { "Of which queues, with spaces between; empty for all" input name="queues" autocomplete="off"; }
-                label { "Of which kinds, with spaces between; empty for all" input name="kinds" autocomplete="off"; }
-                button { "Make it" }
+                label { "Queues, separated by spaces (empty: all)" input name="queues" autocomplete="off"; }
+                label { "Kinds, separated by spaces (empty: all)" input name="kinds" autocomplete="off"; }
+                button { "Create webhook" }
             }
         }
     }

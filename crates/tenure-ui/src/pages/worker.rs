@@ -23,12 +23,12 @@ fn acts(visit: &Visit, id: &str, command: &str) -> Markup {
     let to = |act: &str| format!("workers/{}/{act}", encoded(id));
     html! {
         div.acts {
-            @if command.is_empty() { (button(visit, &to("quiet"), "Take no more jobs", "")) }
+            @if command.is_empty() { (button(visit, &to("quiet"), "Take no new jobs", "")) }
             @else { (button(visit, &to("resume"), "Take jobs again", "")) }
             details.ask { summary { "Stop…" } form.stack method="post" action=(visit.at(&to("terminate"))) {
                 (proof(visit))
-                p { "It takes no more jobs, gives those that it has time to end, and ends. Nobody here can begin it again." }
-                button.danger data-does="terminate" { "Stop this worker" }
+                p { "The worker takes no new jobs, gives its running jobs time to finish, and exits. You cannot start it again from here." }
+                button.danger data-does="terminate" { "Stop worker" }
             } }
         }
     }
@@ -36,8 +36,8 @@ fn acts(visit: &Visit, id: &str, command: &str) -> Markup {
 
 async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     if id.parse::<HostId>().is_err() {
-        let detail = "Workers are named by ids, and this is none.";
-        return Err(Trouble::new(StatusCode::NOT_FOUND, "There is no such worker", detail));
+        let detail = "The address has no valid worker ID.";
+        return Err(Trouble::new(StatusCode::NOT_FOUND, "Worker not found", detail));
     }
     let workers = visit.get("/v1/workers").await?;
     let worker = list(&workers, "items").iter().find(|worker| text(worker, "worker_id") == id);
@@ -47,21 +47,21 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
     Ok(html! {
         div #worker data-live {
             div.head {
-                div { h1 { (worker.map_or("A worker that is gone", |worker| text(worker, "name"))) } (whole_id("worker-id", id)) }
+                div { h1 { (worker.map_or("Offline worker", |worker| text(worker, "name"))) } (whole_id("worker-id", id)) }
                 @if worker.is_some_and(|worker| worker["heeds"] == true) && visit.may("manage").await { (acts(visit, id, worker.map_or("", |worker| text(worker, "command")))) }
             }
             @if let Some(worker) = worker {
                 dl.facts {
-                    div { dt { "Slots" } dd { (running.len()) " of " (worker["slots"]) " taken" } }
+                    div { dt { "Concurrency" } dd { (running.len()) " of " (worker["slots"]) " in use" } }
                     div { dt { "Started" } dd { (time(visit, text(worker, "started_at"))) } }
-                    div { dt { "Counts as alive for" } dd { (alive(visit, worker)) } }
-                    @if worker["heeds"] == false { div { dt { "Ends" } dd { "with the server that it is a part of" } } }
-                    @if let Some(told) = told(worker) { div { dt { "Told" } dd { (told) } } }
+                    div { dt { "Heartbeat expires" } dd { (alive(visit, worker)) } }
+                    @if worker["heeds"] == false { div { dt { "Stops" } dd { "with its server" } } }
+                    @if let Some(told) = told(worker) { div { dt { "Command" } dd { (told) } } }
                 }
                 section.card {
-                    div.wide tabindex="0" role="region" aria-label="What it serves" { table {
-                        caption { "What it serves" }
-                        thead { tr { th scope="col" { "Queue" } th.number scope="col" { "Slots" } th scope="col" { "Kinds" } } }
+                    div.wide tabindex="0" role="region" aria-label="Queues" { table {
+                        caption { "Queues" }
+                        thead { tr { th scope="col" { "Queue" } th.number scope="col" { "Concurrency" } th scope="col" { "Kinds" } } }
                         tbody { @for serves in list(worker, "serves") { tr {
                             @let queue = text(serves, "queue");
                             th scope="row" { a href=(visit.at(&format!("queues/{}", encoded(queue)))) { (queue) } }
@@ -71,8 +71,8 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                         } } }
                     } }
                 }
-            } @else { p.why { "It has not been heard of lately. What it held is due again once its leases are over." } }
-            section.card { div.wide tabindex="0" role="region" aria-label="What it has now" { (jobs(visit, running)) } }
+            } @else { p.why { "No recent heartbeat. Its jobs are due again when their leases expire." } }
+            section.card { div.wide tabindex="0" role="region" aria-label="Running jobs" { (jobs(visit, running)) } }
         }
     })
 }
@@ -80,8 +80,8 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
 /// What a worker is told to do, if it may not go on.
 pub(super) fn told(worker: &Value) -> Option<&'static str> {
     match text(worker, "command") {
-        "quiet" => Some("to take no more jobs"),
-        "terminate" => Some("to end"),
+        "quiet" => Some("take no new jobs"),
+        "terminate" => Some("finish running jobs and exit"),
         _ => None,
     }
 }
@@ -89,14 +89,14 @@ pub(super) fn told(worker: &Value) -> Option<&'static str> {
 /// How long it counts as alive if nothing is heard of it any more.
 fn alive(visit: &Visit, worker: &Value) -> String {
     let left = between(&visit.ui.tenure.now().to_string(), text(worker, "alive_until"));
-    left.filter(|left| *left > 0.0).map_or_else(|| "not any more".to_owned(), span)
+    left.filter(|left| *left > 0.0).map_or_else(|| "expired".to_owned(), |left| format!("in {}", span(left)))
 }
 
 fn jobs(visit: &Visit, running: &[Value]) -> Markup {
     html! {
         table {
-            caption { "What it has now" }
-            thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "State" } th scope="col" { "Since" } th scope="col" { "Says" } } }
+            caption { "Running jobs" }
+            thead { tr { th scope="col" { "Job" } th scope="col" { "Kind" } th scope="col" { "State" } th scope="col" { "Started" } th scope="col" { "Message" } } }
             tbody {
                 @for job in running {
                     @let id = text(job, "id");
@@ -111,7 +111,7 @@ fn jobs(visit: &Visit, running: &[Value]) -> Markup {
                         }
                     }
                 }
-                @if running.is_empty() { tr { td.faint colspan="5" { "Nothing." } } }
+                @if running.is_empty() { tr { td.faint colspan="5" { "No running jobs." } } }
             }
         }
     }

@@ -23,18 +23,18 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         h1 { "Workers" }
         div #list data-live {
             @if workers.is_empty() {
-                (empty("No worker is alive", "Jobs wait until a program comes that runs them."))
+                (empty("No workers online", "Jobs wait until a worker starts: your Rust program, or `tenure worker`."))
             } @else {
                 div.wide tabindex="0" role="region" aria-label="Workers" { table.rows {
-                    caption.sr { "Workers that are alive" }
+                    caption.sr { "Workers online" }
                     thead { tr {
-                        th scope="col" { "Worker" } th.number scope="col" { "Slots" } th scope="col" { "Serves" }
-                        th scope="col" { "Started" } th scope="col" { "Counts as alive for" }
+                        th scope="col" { "Worker" } th.number scope="col" { "Concurrency" } th scope="col" { "Queues" }
+                        th scope="col" { "Started" } th scope="col" { "Heartbeat expires" }
                     } }
                     tbody { @for worker in workers {
                         tr {
                             th scope="row" { a href=(visit.at(&format!("workers/{}", encoded(text(worker, "worker_id"))))) { (text(worker, "name")) } br; span.id.faint { (text(worker, "worker_id")) }
-                                @if let Some(told) = told(worker) { p { "Told " (told) "." } } }
+                                @if let Some(told) = told(worker) { p { "Command: " (told) "." } } }
                             td.number { (worker["slots"]) }
                             td { @for queue in list(worker, "serves") { (serves(queue)) } }
                             td { (time(visit, text(worker, "started_at"))) }
@@ -49,5 +49,5 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
 
 fn serves(queue: &Value) -> Markup {
     let kinds: Vec<&str> = list(queue, "kinds").iter().filter_map(Value::as_str).collect();
-    html! { p { (text(queue, "queue")) " " span.faint { "(" (queue["slots"]) " slots) " (kinds.join(", ")) } } }
+    html! { p { (text(queue, "queue")) " " span.faint { "(concurrency " (queue["slots"]) ") " (kinds.join(", ")) } } }
 }

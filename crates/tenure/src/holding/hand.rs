@@ -30,7 +30,7 @@ impl Hand {
         hand.grip.guard()?;
         hand.grip.lose(Loss::Released);
         let end = hand.client.listen(hand.number);
-        if cfg!(feature = "mutant-release-unjoined") {
+        if cfg!(mutant = "release-unjoined") {
             hand.client.let_go(hand.number);
         }
         drop(hand);

@@ -71,7 +71,7 @@ impl Around {
 
     /// What becomes of an attempt that could not have its lease.
     fn without_it<App>(&self, run: &Run<App>, lease: &LeaseName, error: Error) -> Verdict {
-        let bounded = self.acquire_within.is_some() || cfg!(feature = "mutant-singleton-wait-counts");
+        let bounded = self.acquire_within.is_some() || cfg!(mutant = "singleton-wait-counts");
         match (&error, bounded) {
             (Error::WaitOver { refusal, .. }, false) => {
                 run.log(&format!("waiting for lease {lease}: {refusal}"));

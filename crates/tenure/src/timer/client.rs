@@ -277,9 +277,7 @@ impl<'a> Timers<'a> {
                 Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
                 Err(fault) => return Err(fault.into()),
             }
-            if let (TimerAct::Trigger { id, .. }, true) =
-                (&mut act, cfg!(feature = "mutant-trigger-drawn-again"))
-            {
+            if let (TimerAct::Trigger { id, .. }, true) = (&mut act, cfg!(mutant = "trigger-drawn-again")) {
                 *id = self.tenure.new_id();
             }
         }

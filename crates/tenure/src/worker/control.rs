@@ -64,7 +64,7 @@ impl Control {
     pub(crate) fn renewed(&self, trust: Trust) {
         let mut present = lock(&self.trust);
         let is_held = !self.is_lost() && self.clock.moment() < present.deadline;
-        if is_held || cfg!(feature = "mutant-lost-comes-back") {
+        if is_held || cfg!(mutant = "lost-comes-back") {
             *present = trust;
         }
     }

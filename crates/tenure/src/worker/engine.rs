@@ -254,7 +254,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
                 look.hint();
             }
         }
-        let late = cfg!(feature = "mutant-deadline-from-receipt");
+        let late = cfg!(mutant = "deadline-from-receipt");
         self.take(reservation.jobs, if late { self.tenure.clock().moment() } else { sent });
         Ok(())
     }

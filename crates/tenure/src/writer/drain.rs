@@ -229,7 +229,7 @@ impl<App: Send + Sync + 'static> Drain<App> {
                 break;
             }
         }
-        let unseen = cfg!(feature = "mutant-writer-does-not-look");
+        let unseen = cfg!(mutant = "writer-does-not-look");
         let next = if unseen { batch.len() } else { free + look.intact };
         let too_soon = batch.split_off(next);
         pen.vain = if batch.len() > 0 { 0 } else { pen.vain.saturating_add(1) };

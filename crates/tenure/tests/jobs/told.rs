@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::common::{Plain, all_in_real_time, pass};
-use crate::worker::{Gate, Shop, open_shop, polite};
+use crate::jobs::worker::{Gate, Shop, open_shop, polite};
 use tenure::{
     Chance, Clock, Faults, FaultyStore, HostId, Reason, Run, StateName, Tenure, Worker, WorkerCommand,
 };

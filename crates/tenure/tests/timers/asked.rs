@@ -7,7 +7,7 @@ use tenure::{
 };
 
 use crate::common::fleet::fleet;
-use crate::seen::{
+use crate::timers::seen::{
     HOUR, MINUTE, Report, SECOND, Seen, begin, records, report, reporting, second, seconds_of, stores,
 };
 

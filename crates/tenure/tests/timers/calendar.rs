@@ -4,7 +4,7 @@ use tenure::schedule::ClockChange;
 use tenure::when::{cron, every};
 use tenure::{CalendarAsk, Group, Overlap, Slots, TimerDraft, Timestamp};
 
-use crate::seen::{DAY, HOUR, MINUTE, Report, SECOND, begin, second, seconds_of, stores};
+use crate::timers::seen::{DAY, HOUR, MINUTE, Report, SECOND, begin, second, seconds_of, stores};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

@@ -8,7 +8,7 @@ use tenure::{
 
 use crate::common::fleet::fleet;
 use crate::common::{Plain, memory, settle_down};
-use crate::seen::{MINUTE, Report, SECOND, Seen, begin, records, report, reporting};
+use crate::timers::seen::{MINUTE, Report, SECOND, Seen, begin, records, report, reporting};
 
 #[tokio::test]
 async fn a_declared_timer_fires_and_its_handler_is_told_the_slot() {

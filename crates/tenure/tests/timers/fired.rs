@@ -7,7 +7,9 @@ use tenure::{CatchUp, Chance, Clock, Faults, Keep, Overlap, Retention, StateName
 
 use crate::common::fleet::{Fleet, Instance, fleet};
 use crate::common::{LEASE, Plain, settle_down};
-use crate::seen::{DAY, HOUR, MINUTE, Report, SECOND, Seen, all_ran, begin, records, reporting, second};
+use crate::timers::seen::{
+    DAY, HOUR, MINUTE, Report, SECOND, Seen, all_ran, begin, records, reporting, second,
+};
 
 fn each_second() -> TimerDraft {
     TimerDraft::new("each-second", every(SECOND), &Report::default())

@@ -19,7 +19,7 @@ use tenure::{
     SystemClock, Tenure, Timer, TimerDraft, Timestamp, Worker,
 };
 
-use crate::seen::{Report, SECOND};
+use crate::timers::seen::{Report, SECOND};
 
 const FOLDER: &str = "TENURE_TIMER_TEST_FOLDER";
 const TIMERS: u64 = 10;
@@ -96,7 +96,12 @@ impl Hosts {
         }
         while self.alive.len() < HOSTS {
             let child = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "killed::the_host_that_is_killed", "--nocapture", "--test-threads=1"])
+                .args([
+                    "--exact",
+                    "timers::killed::the_host_that_is_killed",
+                    "--nocapture",
+                    "--test-threads=1",
+                ])
                 .env(FOLDER, &self.folder)
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())

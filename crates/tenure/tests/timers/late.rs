@@ -6,7 +6,7 @@ use tenure::when::{cron, every};
 use tenure::{CatchUp, Overlap, TimerDraft};
 
 use crate::common::fleet::{Fleet, fleet};
-use crate::seen::{MINUTE, Report, SECOND, Seen, records, reporting, second};
+use crate::timers::seen::{MINUTE, Report, SECOND, Seen, records, reporting, second};
 
 fn minutely() -> TimerDraft {
     TimerDraft::new("minutely", cron("0 * * * * *"), &Report::default())

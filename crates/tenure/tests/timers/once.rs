@@ -13,7 +13,7 @@ use tenure::{
 
 use crate::common::fleet::fleet;
 use crate::common::{LEASE, Plain, memory};
-use crate::seen::{HOUR, MINUTE, Report, SECOND, Seen, records, reporting, second};
+use crate::timers::seen::{HOUR, MINUTE, Report, SECOND, Seen, records, reporting, second};
 
 /// T101: rescheduling and cancelling meet the due moment. Exactly one of both outcomes: either the wish was
 /// granted, and the job does what was wished, or it was refused, because the job runs or has run.
@@ -156,7 +156,7 @@ async fn something_that_is_done_every_minute_does_not_drift_and_survives_its_err
             worker
                 .queue("default", 1)
                 .job(|run: Run<Slots>, _: Report| async move {
-                    let slot = crate::seen::seconds_of(run.slot().unwrap().at);
+                    let slot = crate::timers::seen::seconds_of(run.slot().unwrap().at);
                     run.app().lock().unwrap().push((slot, run.attempt()));
                     run.sleep(SECOND * 7).await?;
                     if slot == 120 { Err(Failed::for_good("a bad day")) } else { Ok(()) }

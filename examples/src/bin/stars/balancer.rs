@@ -1,4 +1,4 @@
-//! A small balancer: it hands each connection to the next instance that is there.
+//! A small load balancer: it passes each connection to the next live instance.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ pub async fn balance(listener: TcpListener, instances: Vec<SocketAddr>) {
 async fn pass_on(mut client: TcpStream, instances: Vec<SocketAddr>) {
     for address in instances {
         if let Ok(mut instance) = TcpStream::connect(address).await {
-            // Either side may go at any time. Then the other is cut off, and a client asks again.
+            // Either side can end at any time. Then the other is cut off, and the client repeats its request.
             let _ = copy_bidirectional(&mut client, &mut instance).await;
             return;
         }

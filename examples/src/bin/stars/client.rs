@@ -1,4 +1,4 @@
-//! A client. Nothing in it knows of Tenure: a client in any language does the same.
+//! The client. It uses plain HTTP; a client in any language does the same.
 
 use std::fmt;
 use std::io::{Error, ErrorKind, Result};
@@ -9,52 +9,52 @@ use tenure::{Clock, SystemClock};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// Before a request that was cut off is sent again.
+/// Wait before a request that was cut off is repeated.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How often a request is sent at the most, and how often a client looks.
+/// Maximum number of tries of a request, and of polls.
 const PATIENCE: usize = 100;
 
-/// How a client follows what it has asked for.
+/// The ways in which a client follows a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watch {
-    /// Looks again whenever the answer said so.
+    /// Polls at the interval that the answer suggests.
     Polling,
-    /// Has the answer held until there is something to tell.
+    /// Long polling: the server holds the answer until the job changes.
     Waiting,
-    /// Is told each change as it happens.
+    /// Server-sent events: each change as it happens.
     Events,
 }
 
-/// Somebody who asks, through the balancer.
+/// A client that sends requests through the load balancer.
 #[derive(Debug, Clone)]
 pub struct Client {
     balancer: SocketAddr,
-    /// What tells its requests from those of others.
+    /// Distinguishes its requests from those of other clients.
     name: String,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     pub body: String,
     head: String,
-    /// How often it was cut off before.
+    /// Number of times that the request was cut off before.
     cuts: usize,
 }
 
-/// How it went with one star.
+/// The story of one star.
 #[derive(Debug)]
 pub struct Story {
     pub name: String,
     pub way: Watch,
-    /// Where it was watched.
+    /// The path at which the job was watched.
     pub item: String,
-    /// Where it is.
+    /// The path of the star.
     pub star: String,
     pub answers: usize,
     pub cuts: usize,
-    /// Whether the place to watch never answered anything but 200 and 303.
+    /// True if the watched path only ever answered 200 and 303.
     pub was_always_good: bool,
 }
 
@@ -63,9 +63,9 @@ impl Client {
         Self { balancer, name: name.to_owned() }
     }
 
-    /// Asks for a star and follows it until it is there.
+    /// Requests a star and follows its job until the star exists.
     pub async fn has_a_star_made(self, name: &'static str, way: Watch) -> Result<Story> {
-        // Under this key it is done once, however often it is sent.
+        // With this idempotency key the star is made once, however often the request is sent.
         let key = format!("idempotency-key: \"{} {name}\"", self.name);
         let accepted = self.ask("POST", "/stars", &[&key], &format!(r#"{{"name": "{name}"}}"#)).await?;
         if accepted.status != 202 {
@@ -98,7 +98,7 @@ impl Client {
         Err(Error::other(format!("it has not come: {story:?}")))
     }
 
-    /// Hears each change as it happens, until the end. Whoever is cut off says what he has heard last, and goes on from there.
+    /// Reads server-sent events until the job has ended. After a cut it resumes behind the last event.
     async fn hear_of_the_end(&self, story: &mut Story) -> Result<()> {
         let mut last = String::new();
         for _ in 0..PATIENCE {
@@ -121,7 +121,7 @@ impl Client {
         Err(Error::other(format!("its end was not told: {story:?}")))
     }
 
-    /// Asks, and asks again if it is cut off. Of a `GET` that is harmless, and of a `POST` with a key.
+    /// Sends a request, and repeats it if it is cut off. That is safe for a `GET`, and for a `POST` with a key.
     pub async fn ask(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Result<Answer> {
         for cuts in 0..PATIENCE {
             match self.ask_once(method, path, headers, body).await {

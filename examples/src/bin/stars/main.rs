@@ -1,8 +1,8 @@
 //! How does a service answer at once when the work takes longer than a request?
 //!
-//! Two instances of a service that builds stars share one store, behind a balancer. A client asks for stars and watches
-//! them come, in three ways; meanwhile one instance is killed. Every star is made, and once; every place to watch stays
-//! good. It runs on an SQLite file of its own, or where its argument or `DATABASE_URL` says.
+//! Two instances of a service that builds stars share one store, behind a load balancer. A client requests stars and
+//! watches their jobs in three ways; meanwhile one instance is killed. Every star is made once, and every watched path
+//! stays valid. The example uses its own SQLite file, or the store in its argument or `DATABASE_URL`.
 
 mod balancer;
 mod client;
@@ -25,9 +25,9 @@ const NAMES: [&str; 12] = [
     "Sol", "Vega", "Rigel", "Mira", "Alcor", "Deneb", "Altair", "Capella", "Procyon", "Sirius", "Polaris",
     "Castor",
 ];
-/// The first instance is killed when it begins this one of its stars: it has made some, and is at work on others.
+/// The first instance is killed when it begins its third star, while it works on others.
 const FATAL: usize = 3;
-/// Longest that it may take until then.
+/// Maximum time until then.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Anyway> {
     let folder = tempfile::tempdir()?;
     let own = format!("sqlite://{}", folder.path().join("stars.db").display());
     let url = args.into_iter().next().or_else(|| std::env::var("DATABASE_URL").ok()).unwrap_or(own);
-    // A database may have the stars of an earlier day: this run has a sky of its own.
+    // A database may hold stars of an earlier run, so each run has its own sky.
     let sky = format!("sky-{:016x}", Chance::from_system().bits());
 
     let (heard, hearing) = mpsc::unbounded_channel();
@@ -102,7 +102,7 @@ async fn main() -> Result<(), Anyway> {
 
     let [first, ..] = made.as_slice() else { return Err("nothing was made".into()) };
     println!(
-        "{} when whoever watched {} is done with it",
+        "{} when the watcher of {} removes it",
         client.ask("DELETE", &first.item, &[], "").await?.status,
         first.name
     );
@@ -111,7 +111,7 @@ async fn main() -> Result<(), Anyway> {
     Ok(())
 }
 
-/// One instance of the service: it works and answers until its parent closes its input, or is gone.
+/// Runs one instance of the service until its parent closes its input or is gone.
 async fn instance(url: &str, sky: &str) -> Result<(), Anyway> {
     let tenure = Tenure::open(url).await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -128,7 +128,7 @@ async fn instance(url: &str, sky: &str) -> Result<(), Anyway> {
     Ok(tenure.close().await?)
 }
 
-/// A running instance. It ends with its parent, whatever happens to that.
+/// A running instance. It ends with its parent, whatever happens to it.
 struct Instance {
     process: Child,
     address: SocketAddr,
@@ -145,7 +145,7 @@ impl Instance {
         Ok(Self { process, address: address.trim().parse()?, says: Some(says) })
     }
 
-    /// Passes on what it says, line by line, until it ends.
+    /// Forwards its output, line by line, until it ends.
     fn report_to(&mut self, heard: mpsc::UnboundedSender<String>) {
         let says = self.says.take();
         std::thread::spawn(move || {
@@ -163,7 +163,7 @@ impl Drop for Instance {
     }
 }
 
-/// Kills an instance that is at work, and tells what it was at.
+/// Kills an instance while it works, and returns the stars that it was building.
 async fn kill_in_the_middle(
     instance: &mut Instance,
     mut says: mpsc::UnboundedReceiver<String>,

@@ -1,4 +1,4 @@
-//! The service: a program of one's own on axum. What makes the pattern are two lines, one in `create_star` and one in `app`.
+//! The service: your own program on axum. Two lines make the pattern: one in `create_star` and one in `app`.
 
 use std::io::Write;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsA
 use tenure::{Draft, Error, Failed, Invalid, Job, Name, Run, Tenure, Worker};
 use tenure_http::{Asked, Problem};
 
-/// A host that is silent for so long has lost its jobs: another one does them.
+/// The lease of a job: if its instance dies, another one gets the job after this time.
 const LEASE: Duration = Duration::from_secs(2);
-/// How long each of the three steps of a star takes.
+/// The duration of each of the three steps of a star.
 const STEP: Duration = Duration::from_millis(300);
 
 #[derive(Serialize, Deserialize)]
@@ -28,7 +28,7 @@ impl Job for BuildStar {
     type Output = u64;
 }
 
-/// The stars that there are. A service has a table of its own for them; here they are small documents in the same store.
+/// The stars. A real service has a table for them; here they are small documents in the same store.
 #[derive(Clone)]
 pub struct Sky {
     tenure: Tenure,
@@ -68,7 +68,7 @@ async fn build_star(run: Run<Sky>, job: BuildStar) -> Result<u64, Failed> {
         run.progress(fraction, doing)?;
         run.sleep(STEP).await?;
     }
-    // The place in line is unique, and the same in every attempt: who builds it twice has built one star.
+    // The sequence number is unique and the same in every attempt: building it twice gives one star.
     let number = run.job().seq;
     run.app().put(number, &job.name).await?;
     run.place(&format!("/stars/{number}"))?;
@@ -81,7 +81,7 @@ impl Sky {
         Ok(Self { tenure: tenure.clone(), shelf: Name::new("sky", shelf)? })
     }
 
-    /// Puts a star where none is. If one is there, it is this one, made by an attempt that was cut off.
+    /// Stores a star unless it exists. If it does, an attempt that was cut off has made it.
     async fn put(&self, number: u64, name: &str) -> Result<(), Error> {
         let value = Some(NewValue { value: Document::new(name.as_bytes())?, keep: None });
         let put = Put { shelf: self.shelf.clone(), key: key(number)?, only: Only::Absent, to: value };
@@ -103,7 +103,7 @@ fn key(number: u64) -> Result<RecordKey, Invalid> {
     RecordKey::new(&number.to_string())
 }
 
-/// Says something to whoever has started this instance.
+/// Prints a line for the process that started this instance.
 fn say(what: &str, name: &str) -> std::io::Result<()> {
     writeln!(std::io::stdout().lock(), "{what} {name}")
 }

@@ -129,7 +129,7 @@ fn ask_badly(
                 _ if told.is_empty() => {}
                 _ => {
                     let told = String::from_utf8_lossy(&told).into_owned();
-                    return Err(wrong(format!("a bad request was answered so: {told}")));
+                    return Err(wrong(format!("unexpected answer to a bad request: {told}")));
                 }
             }
             std::thread::sleep(pace);

@@ -32,18 +32,18 @@ impl Server {
             .kill_on_drop(true)
             .spawn()
             .map_err(not_started)?;
-        let said = child.stdout.take().ok_or_else(|| wrong("the server says nothing"))?;
+        let said = child.stdout.take().ok_or_else(|| wrong("the server prints nothing"))?;
         let mut lines = BufReader::new(said).lines();
         while let Some(line) = lines.next_line().await.map_err(not_started)? {
             let Some((_, address)) = line.split_once("http://") else { continue };
             let address = address.split(',').next().and_then(|address| address.parse().ok());
-            let address = address.ok_or_else(|| wrong(format!("the server listens nowhere: {line}")))?;
+            let address = address.ok_or_else(|| wrong(format!("the server does not listen: {line}")))?;
             let ready = now().duration_since(begun);
             // What it says from now on is read, so that it never waits for a reader.
             tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
             return Ok(Self { child, address, ready });
         }
-        Err(wrong("the server has ended before it listened"))
+        Err(wrong("the server ended before it listened"))
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -75,5 +75,5 @@ impl Server {
 }
 
 fn not_started(source: std::io::Error) -> Failure {
-    Failure::System { what: "the server that is to be measured did not start", source }
+    Failure::System { what: "cannot start the server to measure", source }
 }

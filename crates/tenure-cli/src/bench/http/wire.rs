@@ -40,7 +40,7 @@ impl Connection {
     pub(super) async fn read_until(&mut self, wanted: &[u8]) -> Result<(), Failure> {
         while !self.read.windows(wanted.len()).any(|some| some == wanted) {
             if self.stream.read_buf(&mut self.read).await.map_err(lost)? == 0 {
-                return Err(wrong("the server has hung up"));
+                return Err(wrong("the server closed the connection"));
             }
         }
         Ok(())
@@ -75,7 +75,7 @@ impl Connection {
                 return Ok(Answer { status, body: self.read[head..head + length].to_vec() });
             }
             if self.stream.read_buf(&mut self.read).await.map_err(lost)? == 0 {
-                return Err(wrong("the server has hung up"));
+                return Err(wrong("the server closed the connection"));
             }
         }
     }
@@ -110,7 +110,7 @@ fn head_of(read: &[u8]) -> Option<(u16, usize, usize)> {
 }
 
 fn lost(source: std::io::Error) -> Failure {
-    Failure::System { what: "a connection to the server broke off", source }
+    Failure::System { what: "lost a connection to the server", source }
 }
 
 pub(super) fn wrong(why: impl Into<String>) -> Failure {

@@ -56,6 +56,13 @@ fn a_job_that_has_moved_on_is_told_as_its_event_tells_it() {
 }
 
 #[test]
+fn a_reason_is_told_once() {
+    let shown = said(&became(StateName::Cancelled, Some("cancelled: has left")), None);
+    assert_eq!((shown.word, shown.more.as_str()), ("cancelled", "has left"));
+    assert_eq!(said(&became(StateName::Cancelled, None), None).more, "");
+}
+
+#[test]
 fn spans_read_in_their_unit() {
     assert_eq!(span(Duration::from_micros(940)), "0.9 ms");
     assert_eq!(span(Duration::from_millis(42)), "42 ms");

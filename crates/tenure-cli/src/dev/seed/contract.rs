@@ -36,7 +36,7 @@ impl Contract {
         body: &Value,
         prefer: &str,
     ) -> Result<Value, Failure> {
-        let wrong = |why: &str| Failure::Invalid(format!("the example was not filled in: {path}: {why}"));
+        let wrong = |why: &str| Failure::Invalid(format!("cannot load the sample data: {path}: {why}"));
         let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
         let request = if prefer.is_empty() { request } else { request.header("prefer", prefer) };
         let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };

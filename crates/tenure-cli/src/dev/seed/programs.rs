@@ -66,7 +66,7 @@ impl Programs {
             offer.settings = settings(*schedule, name);
             if *name == "tax-export" && at == 1 {
                 (offer.state, offer.detail) =
-                    (Standing::Wrong, "No runnable script file was found: there is no php here".to_owned());
+                    (Standing::Wrong, "No runnable script file was found: php is not installed".to_owned());
             }
             offer
         });
@@ -78,7 +78,7 @@ impl Programs {
             }
             if name == "price-feed" && at == 1 {
                 (offer.state, offer.restarts) = (Standing::Resting, 7);
-                offer.detail = "ended with 1; begun again in 8 min".to_owned();
+                offer.detail = "ended with 1; restarts in 8 min".to_owned();
             }
             offer.settings = BTreeMap::from(
                 [

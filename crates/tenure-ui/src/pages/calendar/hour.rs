@@ -84,12 +84,12 @@ pub(super) async fn section(
     let minutes = minutes(&found, zone, without);
     Ok(html! {
         section.card #hour {
-            div.wide tabindex="0" role="region" aria-label="The hour" { table {
+            div.wide tabindex="0" role="region" aria-label="Runs in this hour" { table {
                 caption { (day_name(day_of(hour))) ", " (clock(hour)) " to " (clock(hour + HOUR)) }
-                thead { tr { th scope="col" { "At" } th scope="col" { "Schedules" } } }
+                thead { tr { th scope="col" { "Time" } th scope="col" { "Schedules" } } }
                 tbody {
                     @for (minute, entries) in &minutes { tr { td.slot { (clock(*minute)) } td { (row(visit, entries)) } } }
-                    @if minutes.is_empty() { tr { td.faint colspan="2" { "Nothing fires in this hour." } } }
+                    @if minutes.is_empty() { tr { td.faint colspan="2" { "No runs in this hour." } } }
                 }
             } }
             @if !free.is_empty() {
@@ -127,8 +127,8 @@ fn minutes<'v>(parts: &'v [Value], zone: &Zone, without: &BTreeSet<&str>) -> BTr
             list(schedule, "slots").iter().for_each(|slot| add(text(slot, "at"), (name, "", 1)));
             for group in list(schedule, "groups") {
                 let (how, fires) = match fires(group) {
-                    Some(fires) => ("all through the hour", fires),
-                    None => ("so often that it is not counted", 1),
+                    Some(fires) => ("throughout the hour", fires),
+                    None => ("too often to count", 1),
                 };
                 add(text(group, "from"), (name, how, fires));
             }

@@ -120,20 +120,20 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     };
     Ok(html! {
         (head(visit, &range, today))
-        @for (zone, at) in changes(found) { p.notice { "The clocks of " (zone) " change at " (visit.exact(at)) "." } }
+        @for (zone, at) in changes(found) { p.notice { "Clocks in " (zone) " change at " (visit.exact(at)) "." } }
         @if lines.is_empty() {
-            (empty("Nothing fires in this time", "A schedule is made here, by a program, or with tenure schedule add."))
+            (empty("No runs in this period", "Create a schedule here, in your program, or with `tenure schedule add`."))
             p.empty { a.button href=(visit.at("new-schedule")) { "New schedule" } }
         } @else {
             @if let Some(looked) = &looked { (looked) }
             section.card { @if range.month.is_some() { (month_table(visit, &hours, &range, today)) } @else { (heat(visit, &hours, &range, today)) }
                 @if let Some((from, to)) = freest { (freest_said(visit, from, to)) }
-                @if !cut_before.is_empty() { p.why { "So much has fired that what did before " (visit.exact(cut_before)) " is not counted here; its week tells it." } }
-                @if !constant.is_empty() { p.faint { "Not counted here, because they fire more than once in a minute: "
+                @if !cut_before.is_empty() { p.why { "Too many runs to count: those before " (visit.exact(cut_before)) " are left out. Open their week to see them." } }
+                @if !constant.is_empty() { p.faint { "Not counted, because they run more than once a minute: "
                     (constant.iter().copied().collect::<Vec<_>>().join(", ")) "." } }
-                @if !uncounted.is_empty() { p.faint { "In some hours these have more slots than are looked at here. What they do there is not counted, and no such hour is taken as free: "
+                @if !uncounted.is_empty() { p.faint { "These schedules run too often to count in some hours. Such an hour is not counted, and never shown as free: "
                     (uncounted.iter().copied().collect::<Vec<_>>().join(", ")) "." } }
-                @if !stopped.is_empty() { p.why { "Schedules are looked at by their names, up to " (stopped) ". Those behind it are not counted here, and so no stretch is named as the freest." } } }
+                @if !stopped.is_empty() { p.why { "Only schedules up to " (stopped) ", by name, are counted. The longest free period is therefore unknown." } } }
             section.card { (table(visit, &lines)) }
         }
     })
@@ -155,16 +155,16 @@ fn head(visit: &Visit, range: &Range, today: i64) -> Markup {
             div.acts {
                 @match range.month {
                     Some(begun) => {
-                        a.button href=(visit.at("calendar")) { "By week" }
-                        a.button href=(month(begun - DAY)) { "← Before" }
+                        a.button href=(visit.at("calendar")) { "Week view" }
+                        a.button href=(month(begun - DAY)) { "← Previous" }
                         a.button href=(month(today)) { "This month" }
-                        a.button href=(month(begun + 31 * DAY)) { "After →" }
+                        a.button href=(month(begun + 31 * DAY)) { "Next →" }
                     },
                     None => {
-                        a.button href=(month(range.first + 3 * DAY)) { "By month" }
-                        a.button href=(week(range.first - 7 * DAY)) { "← Before" }
+                        a.button href=(month(range.first + 3 * DAY)) { "Month view" }
+                        a.button href=(week(range.first - 7 * DAY)) { "← Previous" }
                         a.button href=(visit.at("calendar")) { "This week" }
-                        a.button href=(week(range.last)) { "After →" }
+                        a.button href=(week(range.last)) { "Next →" }
                     },
                 }
             }
@@ -191,17 +191,17 @@ fn day_name(day: i64) -> String {
 fn freest_said(visit: &Visit, from: i64, to: i64) -> Markup {
     let other = day_of(to) != day_of(from) && to != day_of(from) + DAY;
     html! {
-        p #freest { "Freest: " a href=(visit.at(&format!("calendar?hour={}", hour::named(from)))) {
+        p #freest { "Longest free period: " a href=(visit.at(&format!("calendar?hour={}", hour::named(from)))) {
             (day_name(day_of(from))) ", " (hour::clock(from)) " to " @if other { (day_name(day_of(to))) ", " } (hour::clock(to)) }
-            ", " (span((to - from) as f64 / 1_000_000.0)) " in which nothing begins." }
+            ", " (span((to - from) as f64 / 1_000_000.0)) " without a run." }
     }
 }
 
 fn heat(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Markup {
     html! {
-        div.wide tabindex="0" role="region" aria-label="Fires by hour" {
+        div.wide tabindex="0" role="region" aria-label="Runs by hour" {
             table.heat {
-                caption { "Fires by hour" }
+                caption { "Runs by hour" }
                 thead { tr { td {} @for hour in 0..24 { th scope="col" { (format!("{hour:02}")) } } } }
                 tbody { @for at in 0..7_i64 {
                     @let name = day_name(range.first + at * DAY);
@@ -220,7 +220,7 @@ fn heat(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Markup {
                 } }
             }
         }
-        p.faint { "An hour leads to its minutes. What is over is grey, an empty one of the others is free, and the one that is now has a frame. By the clocks of " (visit.likes.zone.name()) "." }
+        p.faint { "Select an hour to see its minutes. Gray: past. Empty: free. Framed: now. Times in " (visit.likes.zone.name()) "." }
     }
 }
 
@@ -228,9 +228,10 @@ fn heat(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Markup {
 fn cell(visit: &Visit, begin: i64, fires: u64, is_over: bool) -> Markup {
     let when = format!("{}, {}", day_name(day_of(begin)), hour::clock(begin));
     let says = match (fires, is_over) {
-        (0, true) => return html! { span title={ (when) ", nothing" } { "\u{a0}" } },
+        (0, true) => return html! { span title={ (when) ", no runs" } { "\u{a0}" } },
         (0, false) => format!("{when}, free"),
-        _ => format!("{when}, {}", count(fires)),
+        (1, _) => format!("{when}, 1 run"),
+        _ => format!("{when}, {} runs", count(fires)),
     };
     html! {
         a href=(visit.at(&format!("calendar?hour={}#hour", hour::named(begin)))) title=(says) aria-label=(says) {
@@ -242,9 +243,9 @@ fn cell(visit: &Visit, begin: i64, fires: u64, is_over: bool) -> Markup {
 fn month_table(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Markup {
     let weeks = (range.last - range.first) / DAY / 7;
     html! {
-        div.wide tabindex="0" role="region" aria-label="Fires by day" {
+        div.wide tabindex="0" role="region" aria-label="Runs by day" {
             table.month {
-                caption { "Fires by day" }
+                caption { "Runs by day" }
                 thead { tr { @for name in DAYS { th scope="col" { (name) } } } }
                 tbody { @for week in 0..weeks { tr { @for day in week * 7..week * 7 + 7 {
                     @let at = range.first + day * DAY;
@@ -252,14 +253,14 @@ fn month_table(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Marku
                     @let is_over = at + DAY <= today;
                     @let is_other = range.month.is_some_and(|month| month_of(at) != month);
                     td class={ (if is_over { "past" } else { density(fires, HOURS_OF_DAY) }) (if is_other { " other" } else { "" }) }
-                        aria-current=[(at == day_of(today)).then_some("date")] title=(format!("{}, {}", date(at), count(fires))) {
+                        aria-current=[(at == day_of(today)).then_some("date")] title=(format!("{}, {} {}", date(at), count(fires), if fires == 1 { "run" } else { "runs" })) {
                         a.day href=(visit.at(&format!("calendar?week={}", date(at)))) { (date(at).get(8..).unwrap_or_default()) }
                         @if fires > 0 { (short(fires)) }
                     }
                 } } } }
             }
         }
-        p.faint { "A day leads to its week, hour by hour. Today has a frame." }
+        p.faint { "Select a day to see its week. Framed: today." }
     }
 }
 
@@ -279,12 +280,12 @@ fn short(number: u64) -> String {
 
 fn table(visit: &Visit, lines: &BTreeMap<&str, Line<'_>>) -> Markup {
     html! {
-        div.wide tabindex="0" role="region" aria-label="Schedules of this time" {
+        div.wide tabindex="0" role="region" aria-label="Schedules in this period" {
             table {
-                caption { "Schedules of this time" }
+                caption { "Schedules in this period" }
                 thead { tr {
                     th scope="col" { "Schedule" } th scope="col" { "Rule" } th.number scope="col" { "Ran" }
-                    th.number scope="col" { "Did not run" } th.number scope="col" { "To come" } th scope="col" { "Next" }
+                    th.number scope="col" { "Skipped or missed" } th.number scope="col" { "Upcoming" } th scope="col" { "Next run" }
                 } }
                 tbody { @for (name, line) in lines {
                     tr {

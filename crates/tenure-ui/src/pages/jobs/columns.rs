@@ -25,15 +25,15 @@ static COLUMNS: [Column; 12] = [
     column("kind", "Kind"),
     column("queue", "Queue"),
     Column { is_number: true, ..column("attempt", "Attempt") },
-    Column { is_number: true, ..column("took", "Took") },
+    Column { is_number: true, ..column("took", "Duration") },
     column("created", "Created"),
     Column { is_usual: false, ..column("due", "Due") },
-    Column { is_usual: false, ..column("ended", "Ended") },
+    Column { is_usual: false, ..column("ended", "Finished") },
     Column { is_usual: false, is_number: true, ..column("priority", "Priority") },
     Column { is_usual: false, ..column("tags", "Tags") },
     Column { is_usual: false, ..column("schedule", "Schedule") },
     Column { is_usual: false, ..column("args", "Args") },
-    column("says", "Says"),
+    column("says", "Message"),
 ];
 
 /// Letters of args that are shown.
@@ -72,13 +72,13 @@ pub(super) fn chooser(visit: &Visit, search: &str, state: &str) -> Markup {
                 @if !search.is_empty() { input type="hidden" name="q" value=(search); }
                 @if !state.is_empty() { input type="hidden" name="state" value=(state); }
                 fieldset {
-                    legend { "Shown beside state and id" }
+                    legend { "Columns after state and ID" }
                     @for column in &COLUMNS {
                         label.option { input type="checkbox" name="col" value=(column.name)
                             checked[shown.iter().any(|shown| shown.name == column.name)]; " " (column.title) }
                     }
                 }
-                button { "Show these" }
+                button { "Apply" }
             }
         }
     }

@@ -28,16 +28,16 @@ pub(super) fn shown(visit: &Visit, search: &str, state: &str) -> Markup {
             form.stack method="post" action=(visit.at("views")) {
                 (proof(visit))
                 input type="hidden" name="query" value=(here);
-                label { "Keep this search with its columns as" input name="name" maxlength="40" required autocomplete="off"; }
-                p.faint { "Kept in this browser. Its address shows others the same." }
-                button { "Keep this view" }
+                label { "Save this search and its columns as" input name="name" maxlength="40" required autocomplete="off"; }
+                p.faint { "Saved in this browser. To share a view, copy the address of the page." }
+                button { "Save view" }
             }
             @for view in &visit.views {
                 form.inline method="post" action=(visit.at("views/forget")) {
                     (proof(visit))
                     input type="hidden" name="query" value=(here);
                     input type="hidden" name="name" value=(view.name);
-                    button.quiet { "Forget " (view.name) }
+                    button.quiet { "Remove " (view.name) }
                 }
             }
         } }

@@ -13,8 +13,9 @@ use tenure::{SEARCH_FIELDS, limits};
 
 use super::job_new;
 use crate::asking::{Trouble, encoded};
+use crate::ids;
 use crate::layout;
-use crate::parts::{self, STATES, count, empty, list, short, state, text, time};
+use crate::parts::{self, STATES, count, empty, list, no_jobs, short, state, text, time};
 use crate::visit::Visit;
 
 /// Jobs on a page.
@@ -32,8 +33,9 @@ pub(crate) async fn page(visit: Visit) -> Response {
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let (search, chosen, cursor) = (visit.said("q"), visit.said("state"), visit.said("cursor"));
     let chosen = STATES.iter().map(|(name, _)| *name).find(|name| *name == chosen).unwrap_or_default();
+    let asked = ids::expanded(&search);
     let mut path = format!("/v1/jobs?limit={SHOWN}");
-    for (key, value) in [("q", search.as_str()), ("state", chosen), ("cursor", &cursor)] {
+    for (key, value) in [("q", asked.as_str()), ("state", chosen), ("cursor", &cursor)] {
         if !value.is_empty() {
             path.push_str(&format!("&{key}={}", encoded(value)));
         }
@@ -74,7 +76,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             button { "Search" }
         }
         @if let Some(wrong) = &wrong { (marked(&search, wrong)) }
-        details.how { summary { "How to search" } (how()) }
+        details.how { summary { "Search syntax" } (how()) }
         nav.tabs #tabs data-live=[is_live] aria-label="States" {
             a href=(to("")) aria-current=[chosen.is_empty().then_some("true")] { "all" }
             @for (name, sign) in STATES {
@@ -87,18 +89,20 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             }
         }
         div.bar {
-            @if acts && !jobs.is_empty() { (many(visit, &search, chosen)) }
+            @if acts && !jobs.is_empty() { (many(visit, &asked, chosen)) }
             div.push.bar { (kept::shown(visit, &search, chosen)) (columns::chooser(visit, &search, chosen)) }
         }
         div #list data-hold data-live=[is_live] {
             @if is_dear { (partly(visit, jobs.len(), looked_at, back_to.as_deref())) }
             @if jobs.is_empty() && is_dear {}
-            @else if jobs.is_empty() && wrong.is_none() {
-                (empty("No job is like that", "Look in another state, or make the search wider. What ended long ago is not kept."))
+            @else if jobs.is_empty() && stats["items"].as_array().is_some_and(Vec::is_empty) {
+                (no_jobs(visit, "No jobs yet", ""))
+            } @else if jobs.is_empty() && wrong.is_none() {
+                (empty("No matching jobs", "Try another state or a wider search. Finished jobs are deleted when their retention period ends."))
             } @else if wrong.is_none() { (table(visit, jobs, acts)) }
         }
         @if let Some(next) = next {
-            p.more { a.button[is_dear] rel="next" href={ (to(chosen)) "&cursor=" (encoded(next)) } { @if is_dear { "Look further →" } @else { "Older jobs →" } } }
+            p.more { a.button[is_dear] rel="next" href={ (to(chosen)) "&cursor=" (encoded(next)) } { @if is_dear { "Search further →" } @else { "Older jobs →" } } }
         }
     })
 }
@@ -135,9 +139,9 @@ async fn accepted(visit: &Visit, cursor: &str) -> Option<String> {
 fn partly(visit: &Visit, found: usize, looked_at: usize, back_to: Option<&str>) -> Markup {
     html! {
         p.why {
-            @if found == 0 { "None" } @else { "These" } " among the " (count(looked_at as u64)) " jobs looked at"
+            @if found == 0 { "No match" } @else { "Matches" } " among the " (count(looked_at as u64)) " jobs searched"
             @if let Some(back_to) = back_to { ", back to " (time(visit, back_to)) } ". "
-            @if !visit.said("q").is_empty() { "No index helps this search: name a queue or a kind beside it, and fewer have to be looked at." }
+            @if !visit.said("q").is_empty() { "No index supports this search. Add a queue or a kind to search fewer jobs." }
         }
     }
 }
@@ -147,16 +151,16 @@ fn table(visit: &Visit, jobs: &[Value], acts: bool) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label="Jobs" {
             table.rows {
-                caption.sr { "Jobs, the latest first" }
+                caption.sr { "Jobs, latest first" }
                 thead { tr {
-                    @if acts { td.tick { label { span.sr { "Tick all on this page" } input #tick-all type="checkbox"; } } }
+                    @if acts { td.tick { label { span.sr { "Select all on this page" } input #tick-all type="checkbox"; } } }
                     th scope="col" { "State" } th scope="col" { "Job" }
                     @for column in &columns { th class=[column.is_number.then_some("number")] scope="col" { (column.title) } }
                 } }
                 tbody { @for job in jobs {
                     @let id = text(job, "id");
                     tr data-key=(id) {
-                        @if acts { td.tick { label { span.sr { "Tick " (short(id)) } input type="checkbox" name="id" value=(id) form="ticked"; } } }
+                        @if acts { td.tick { label { span.sr { "Select " (short(id)) } input type="checkbox" name="id" value=(id) form="ticked"; } } }
                         td { (state(parts::standing(job))) }
                         td { a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (short(id)) } }
                         @for column in &columns { (columns::cell(visit, column, job)) }
@@ -173,8 +177,8 @@ fn many(visit: &Visit, search: &str, chosen: &str) -> Markup {
     let all = all.trim();
     html! {
         form.bar #ticked method="get" action=(visit.at("bulk/new")) {
-            button { "With the ticked ones…" }
-            @if !all.is_empty() { a.button href=(visit.at(&format!("bulk/new?q={}", encoded(all)))) { "With all of these…" } }
+            button { "Selected…" }
+            @if !all.is_empty() { a.button href=(visit.at(&format!("bulk/new?q={}", encoded(all)))) { "All matching…" } }
         }
     }
 }
@@ -197,8 +201,8 @@ fn marked(search: &str, wrong: &str) -> Markup {
 
 fn how() -> Markup {
     html! {
-        p { "Words that are all true: " code { "state:failed kind:send_email error:\"timed out\" created:>-2h -tag:test" }
-            ". A comma is an or, a minus a not; a bare word begins an id or is part of a kind." }
+        p { "All terms must match: " code { "state:failed kind:send_email error:\"timed out\" created:>-2h -tag:test" }
+            ". A comma means OR, a minus means NOT. A bare word matches part of a kind, or the first or last eight characters of an ID." }
         dl.keys { @for (field, means) in SEARCH_FIELDS { dt { code { (field) ":" } } dd { (means) } } }
     }
 }

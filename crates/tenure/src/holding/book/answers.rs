@@ -109,7 +109,7 @@ impl Book {
         let chance = self.chance.fraction();
         let Some(entry) = self.entries.get_mut(&number) else { return };
         let (fence, until) = grant;
-        let late = cfg!(feature = "mutant-lease-deadline-from-receipt");
+        let late = cfg!(mutant = "lease-deadline-from-receipt");
         let deadline = entry.beat.deadline(if late { now.moment } else { sent });
         if deadline.is_some_and(|deadline| deadline <= now.moment) {
             // The answer took so long that it says nothing about now. Asked again, the time starts again.
@@ -160,7 +160,7 @@ impl Book {
             } else {
                 STAY
             };
-            let pause = if cfg!(feature = "mutant-waits-for-hint") { STAY * 10_000 } else { pause };
+            let pause = if cfg!(mutant = "waits-for-hint") { STAY * 10_000 } else { pause };
             wanted.next = Some(now.moment.after(pause));
             (wanted.looks, wanted.last) = (true, Some(Ok(refusal)));
             return;

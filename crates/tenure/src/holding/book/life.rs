@@ -53,7 +53,7 @@ impl Book {
         let Stage::Wanted(wanted) = &entry.stage else { return };
         let name = entry.name.clone();
         let is_known_there = entry.asked.is_some() || wanted.unknown || (wanted.waits && wanted.looks);
-        let is_known_there = is_known_there && !cfg!(feature = "mutant-unknown-acquire-kept");
+        let is_known_there = is_known_there && !cfg!(mutant = "unknown-acquire-kept");
         if is_known_there {
             // Its place in line is kept no longer than this, and a grant that nobody hears of lapses.
             let give_up = entry.beat.lapsed(now.moment).map(|lapsed| lapsed.max(now.moment.after(SEAT)));

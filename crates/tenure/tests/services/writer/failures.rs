@@ -9,7 +9,9 @@ use tenure::{
 };
 
 use crate::common::fleet::fleet;
-use crate::writer::book::{Entry, LEASE, SECOND, Shared, mailbox, one_by_one, send, up_to, writing};
+use crate::services::writer::book::{
+    Entry, LEASE, SECOND, Shared, mailbox, one_by_one, send, up_to, writing,
+};
 
 fn three_tries() -> RetryPolicy {
     RetryPolicy { backoff: Backoff::Fixed(SECOND * 5), max_attempts: 3, ..RetryPolicy::default() }

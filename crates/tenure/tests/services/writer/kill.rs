@@ -7,7 +7,7 @@ use std::time::Duration;
 use tenure::rusqlite::{Connection, TransactionBehavior};
 use tenure::{Clock, Duty, Failed, Message, OpenOptions, SystemClock, Tenure, Worker, Writer};
 
-use crate::writer::book::Entry;
+use crate::services::writer::book::Entry;
 
 const FOLDER: &str = "TENURE_WRITER_TEST_FOLDER";
 const KILLS: u64 = 6;
@@ -66,7 +66,12 @@ async fn the_writer_that_is_killed() {
 
 fn start(folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "writer::kill::the_writer_that_is_killed", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "services::writer::kill::the_writer_that_is_killed",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(FOLDER, folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -4,7 +4,7 @@ use tenure::{Clock, Error, StateName};
 use tenure_core::limits;
 
 use crate::common::{self, fleet::fleet};
-use crate::writer::book::{Entry, SECOND, Shared, mailbox, one_by_one, send, up_to, writing};
+use crate::services::writer::book::{Entry, SECOND, Shared, mailbox, one_by_one, send, up_to, writing};
 
 #[tokio::test]
 async fn a_full_mailbox_refuses_or_lets_wait() {

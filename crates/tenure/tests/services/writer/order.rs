@@ -7,7 +7,9 @@ use tenure::{Clock, Error, StateName, Worker, Writer};
 
 use crate::common::fleet::fleet;
 use crate::common::memory;
-use crate::writer::book::{Entry, SECOND, Shared, ledger, mailbox, one_by_one, send, up_to, write, writing};
+use crate::services::writer::book::{
+    Entry, SECOND, Shared, ledger, mailbox, one_by_one, send, up_to, write, writing,
+};
 
 #[tokio::test]
 async fn messages_are_written_in_the_order_in_which_they_were_accepted() {

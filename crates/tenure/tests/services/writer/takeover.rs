@@ -12,7 +12,9 @@ use tenure::{
 
 use crate::common::fleet::{Instance, fleet};
 use crate::common::host;
-use crate::writer::book::{Entry, LEASE, SECOND, Shared, mailbox, one_by_one, send, up_to, writing};
+use crate::services::writer::book::{
+    Entry, LEASE, SECOND, Shared, mailbox, one_by_one, send, up_to, writing,
+};
 
 /// The next one goes on exactly where the one before stopped: nothing is written twice, nothing left out.
 #[tokio::test]

@@ -1,0 +1,36 @@
+//! Tests of `tenure-cli` from outside, in one program.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod apps;
+mod around;
+mod bench;
+mod book;
+mod browser;
+mod chart;
+mod clients;
+mod contract;
+mod db;
+mod db_copy;
+mod dev;
+mod exec;
+mod exit_codes;
+mod hostile;
+mod job;
+mod lease;
+mod output;
+mod pattern;
+mod program;
+mod restart;
+mod schedule;
+mod schedule_served;
+mod selftest;
+mod serve;
+mod served;
+mod settings;
+mod stops;
+mod terminal;
+mod token;
+mod webhook;
+mod without_server;
+mod workers;

@@ -1,0 +1,32 @@
+//! Tests of `tenure-postgres` from outside, in one program.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod aside;
+mod beside;
+mod came_due;
+mod check_in;
+mod check_in_jobs;
+mod claims;
+mod common;
+mod dashboard;
+mod failover;
+mod followed;
+mod given;
+mod leases;
+mod leases_by_sql;
+mod leases_shared;
+mod leases_whole;
+mod life;
+mod network;
+mod opening;
+mod operations;
+mod ordinary;
+mod outage;
+mod pooler;
+mod processes;
+mod runtimes;
+mod several;
+mod synchronous;
+mod timers;
+mod tls;
