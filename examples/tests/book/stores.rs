@@ -6,9 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
-use tenure::{
-    Chance, Draft, OpenOptions, PostgresOptions, SqliteOptions, SqliteStore, SystemClock, Tenure,
-};
+use tenure::{Chance, Draft, OpenOptions, PostgresOptions, SqliteOptions, SqliteStore, SystemClock, Tenure};
 use tower::ServiceExt;
 
 use crate::Outcome;
@@ -21,13 +19,15 @@ async fn jobs(tenure: &Tenure) -> Result<u64, tenure::Error> {
 async fn a_backup_of_a_file_holds_its_jobs() -> Outcome {
     let folder = tempfile::tempdir()?;
     let (file, copy) = (folder.path().join("jobs.db"), folder.path().join("jobs.backup.db"));
+    let other = Tenure::open(&format!("sqlite://{}", file.display())).await?;
+    other.enqueue_draft(Draft::raw("hello", &serde_json::json!({}))).await?;
+
     let store = SqliteStore::open(&file, SqliteOptions::default(), Arc::new(SystemClock))?;
     let tenure = Tenure::on(store.clone(), Chance::from_system());
-    tenure.enqueue_draft(Draft::raw("hello", &serde_json::json!({}))).await?;
     store.backup(&copy).await?;
 
     let restored = Tenure::open(&format!("sqlite://{}", copy.display())).await?;
-    assert_eq!(jobs(&restored).await?, 1);
+    assert_eq!((jobs(&tenure).await?, jobs(&restored).await?), (1, 1));
     Ok(())
 }
 
