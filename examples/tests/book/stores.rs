@@ -28,7 +28,7 @@ async fn a_backup_of_a_file_holds_its_jobs() -> Outcome {
     assert_eq!(jobs(&tenure).await?, 1);
 
     let restored = Tenure::open(&format!("sqlite://{}", copy.display())).await?;
-    assert_eq!(jobs(&restored).await?, 1);
+    assert_eq!((jobs(&tenure).await?, jobs(&restored).await?), (1, 1));
     Ok(())
 }
 
