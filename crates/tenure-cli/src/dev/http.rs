@@ -96,10 +96,12 @@ fn wanted(body: &[u8]) -> Result<BuildStar, Problem> {
     match &body["name"] {
         Value::Null => Ok(a_star()),
         Value::String(name) => Ok(BuildStar { name: name.clone() }),
-        other => Err(Problem::new(
-            ProblemType::Validation,
-            format!("invalid name {other}; expected a text, as in {EXPECTED}"),
-        )),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(Problem::new(
+                ProblemType::Validation,
+                format!("invalid name {other}; expected a text, as in {EXPECTED}"),
+            ))
+        }
     }
 }
 
