@@ -5,16 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tenure::limits;
 
-/// The folders of the code that the pages show.
-const FOLDERS: [&str; 7] = [
-    "examples/src/bin",
-    "examples/src/bin/stars",
-    "examples/tests",
-    "examples/tests/book",
-    "examples/tests/cookbook",
-    "examples/service/src",
-    "examples/service/tests",
-];
+/// The folders of the code that the pages show, with all that is in them.
+const FOLDERS: [&str; 3] = ["examples/src", "examples/tests", "examples/service/src"];
 
 /// A block of Rust on a page.
 struct Block {
@@ -35,7 +27,7 @@ fn the_readme_shows_the_hello_that_runs() {
 fn every_block_of_the_guide_stands_in_an_example() {
     let sources: Vec<String> = FOLDERS
         .iter()
-        .flat_map(|folder| files(&root().join(folder), "rs"))
+        .flat_map(|folder| programs(&root().join(folder)))
         .map(|path| flat(&fs::read_to_string(path).unwrap()))
         .collect();
     let mut pages = files(&root().join("docs/guide"), "md");
@@ -132,6 +124,13 @@ fn flat(code: &str) -> String {
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .fold(String::new(), |flat, line| flat + line + "\n")
+}
+
+/// The Rust files of a folder and of those in it.
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir(folder).expect("a folder can be read");
+    let inner = all.map(|entry| entry.expect("it has entries").path()).filter(|path| path.is_dir());
+    inner.flat_map(|path| programs(&path)).chain(files(folder, "rs")).collect()
 }
 
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use crate::files;
 
 /// Programs of these packages read sources of the repository while they run.
-const READERS: &[&str] = &["xtask", "architecture", "all-", "lab-", "pages-", "book"];
+const READERS: &[&str] = &["xtask", "architecture", "all-", "lab-", "pages-", "book", "package"];
 
 /// Returns true if the program passed after the last change of its inputs.
 pub fn has_passed(said: &Path, inputs: &[PathBuf], newest_text: SystemTime) -> bool {

@@ -128,7 +128,9 @@ pub fn run(
         programs.extend(long(&programs)?);
     }
     programs.push(documentation_of(root, &beside, linter)?);
-    programs.push(own_command("book", BOOK, root, &beside)?);
+    programs.push(own_command("book", BOOK, &[], root, &beside)?);
+    let build: &[&str] = if plan.is_long { &["--build"] } else { &[] };
+    programs.push(own_command("package", "the packages", build, root, &beside)?);
     if !plan.is_complete {
         let newest = fresh::newest_text(root).map_err(lost("the repository"))?;
         let all = programs.len();
@@ -229,11 +231,17 @@ fn longest_first(mut programs: Vec<Program>) -> VecDeque<Program> {
 }
 
 /// Another command of this program.
-fn own_command(command: &str, name: &str, root: &Path, beside: &Path) -> Result<Program, Failure> {
+fn own_command(
+    command: &str,
+    name: &str,
+    options: &[&str],
+    root: &Path,
+    beside: &Path,
+) -> Result<Program, Failure> {
     Ok(Program {
         name: name.to_owned(),
         file: documentation::own_path()?,
-        args: vec![command.to_owned()],
+        args: [&[command], options].concat().into_iter().map(str::to_owned).collect(),
         env: Vec::new(),
         said: beside.join(format!("{command}.said")),
         folder: root.to_path_buf(),

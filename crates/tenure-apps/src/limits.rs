@@ -52,7 +52,7 @@ impl Limits {
     pub fn set(&mut self, name: &str, said: &str) -> Result<(), String> {
         let Some((_, least, in_bytes)) = KNOWN.into_iter().find(|(known, _, _)| *known == name) else {
             let known = KNOWN.map(|(known, _, _)| known).join(", ");
-            return Err(format!("unknown limit {name}; expected {known}"));
+            return Err(format!("{name}: unknown limit; expected {known}"));
         };
         let number = if in_bytes { bytes(said) } else { said.parse().ok() };
         let Some(number) = number.filter(|number| (least..=MOST).contains(number)) else {

@@ -148,7 +148,7 @@ fn why_a_program_was_not_even_started_is_told_and_recorded() {
     }
     let job = the_only_job(&address);
     let why = job["error"]["detail"].as_str().unwrap();
-    assert!(why.starts_with("not_started: a folder for the run cannot be made"), "{job}");
+    assert!(why.starts_with("not_started: cannot create a folder for the run"), "{job}");
 }
 
 #[test]

@@ -535,7 +535,7 @@ fn a_job_is_meant_by_the_first_or_last_eight_signs_of_its_id() {
     good(ask(&["job", "edit", "8c4e5b10", "--priority", "-5"]));
     assert!(good(ask(&["open", "8c4e5b10", "--print"])).contains(&id));
     let after = good(ask(&["submit", "next", "--after", "8c4e5b10"])).trim().to_owned();
-    assert!(good(ask(&["job", "get", &after])).contains(&id));
+    assert!(good(ask(&["job", "explain", &after])).contains(&id));
     assert_eq!(good(ask(&["logs", "8c4e5b10"])), "");
     good(ask(&["job", "cancel", "8c4e5b10", "8c4e5b11"]));
     assert_eq!(ask(&["job", "watch", "8c4e5b10", "--exit-status"]).code, 1);

@@ -90,3 +90,5 @@ fn test_server() -> String {
         std::sync::LazyLock::new(|| Server::start_hasty().expect("PostgreSQL starts"));
     SERVER.url()
 }
+
+mod transactions;

@@ -25,6 +25,7 @@ async fn a_backup_of_a_file_holds_its_jobs() -> Outcome {
     let store = SqliteStore::open(&file, SqliteOptions::default(), Arc::new(SystemClock))?;
     let tenure = Tenure::on(store.clone(), Chance::from_system());
     store.backup(&copy).await?;
+    assert_eq!(jobs(&tenure).await?, 1);
 
     let restored = Tenure::open(&format!("sqlite://{}", copy.display())).await?;
     assert_eq!((jobs(&tenure).await?, jobs(&restored).await?), (1, 1));

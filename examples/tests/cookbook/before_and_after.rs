@@ -54,11 +54,9 @@ async fn enqueue(tenure: &Tenure) -> Result<JobId, Error> {
 }
 
 fn worker(tenure: &Tenure, mailer: Arc<Mailer>) -> Worker<Arc<Mailer>> {
-    Worker::new(tenure, mailer)
-        .queue("mail", 10)
-        .job(send_invoice)
-        .job(remind_debtors)
-        .timer("reminders", unix_cron("0 6 * * 1-5").zone("Europe/Berlin"), || RemindDebtors {})
+    let reminders = unix_cron("0 6 * * 1-5").zone("Europe/Berlin");
+    let worker = Worker::new(tenure, mailer).queue("mail", 10).job(send_invoice).job(remind_debtors);
+    worker.timer("reminders", reminders, || RemindDebtors {})
 }
 
 /// The same as a WebJob that waits for its turn while an earlier run is still there.

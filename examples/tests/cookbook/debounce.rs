@@ -43,7 +43,8 @@ struct App {
 }
 
 async fn index(run: Run<Arc<App>>, job: Index) -> Result<(), Failed> {
-    let is_edited = std::mem::take(&mut *run.app().edit_meanwhile.lock().expect("no test panics with the lock"));
+    let is_edited =
+        std::mem::take(&mut *run.app().edit_meanwhile.lock().expect("no test panics with the lock"));
     if is_edited {
         let accepted = edited(run.tenure(), job.document).await?;
         assert!(matches!(accepted, Accepted::New(_)), "{accepted:?}");

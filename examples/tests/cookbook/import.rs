@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure::rusqlite::{Connection, TransactionBehavior};
-use tenure::{
-    Draft, Error, Failed, Filter, Job, JobId, Name, PageAsk, Run, StateName, Tenure, Worker,
-};
+use tenure::{Draft, Error, Failed, Filter, Job, JobId, Name, PageAsk, Run, StateName, Tenure, Worker};
 
 use crate::{Outcome, child};
 
@@ -120,7 +118,7 @@ fn read(rows: &ImportRows) -> io::Result<String> {
 
 /// Counts the chunks of an import that are done, and all of them.
 async fn progress(tenure: &Tenure, import: JobId) -> Result<(usize, usize), Error> {
-    let tags = vec![Name::new("tag", format!("import-{import}"))?];
+    let tags = vec![Name::new("tag", &format!("import-{import}"))?];
     let filter = Filter { tags, ..Filter::default() };
     let page = tenure.jobs().page(PageAsk { filter, at_most: 1_000, ..PageAsk::default() }).await?;
     let done = page.jobs.iter().filter(|job| job.state.is_finished()).count();

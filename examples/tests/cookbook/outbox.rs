@@ -60,10 +60,14 @@ async fn events_of_an_account_arrive_once_and_in_order() -> Outcome {
     lab.tenure().enqueue_all(events).await?;
 
     let ran = lab.turn().await?;
-    assert_eq!(ran.iter().map(|ran| ran.state).collect::<Vec<_>>(), [StateName::Scheduled, StateName::Succeeded]);
+    assert_eq!(
+        ran.iter().map(|ran| ran.state).collect::<Vec<_>>(),
+        [StateName::Scheduled, StateName::Succeeded]
+    );
     lab.advance(Duration::from_secs(3));
     lab.drain().await?;
-    let messages: Vec<String> = broker.messages.lock().unwrap().iter().map(|(_, text)| text.clone()).collect();
+    let messages: Vec<String> =
+        broker.messages.lock().unwrap().iter().map(|(_, text)| text.clone()).collect();
     assert_eq!(messages, ["account-7: created", "account-8: created", "account-7: confirmed"]);
     Ok(())
 }

@@ -19,7 +19,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure-apps", &["tenure-core"]),
     ("tenure-program", &[]),
     ("tenure-http", &["tenure"]),
-    ("tenure-examples", &["tenure-http", "tenure"]),
+    ("tenure-examples", &["tenure-ui", "tenure-http", "tenure"]),
+    ("tenure-example-service", &["tenure-ui", "tenure-sqlx", "tenure-http", "tenure"]),
     ("own-postgres", &[]),
     ("xtask", &[]),
 ];

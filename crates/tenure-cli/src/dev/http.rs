@@ -93,14 +93,15 @@ fn wanted(body: &[u8]) -> Result<BuildStar, Problem> {
     let body: Value = serde_json::from_slice(body).map_err(|error| {
         Problem::new(ProblemType::Malformed, format!("the body is not JSON: {error}; expected {EXPECTED}"))
     })?;
-    match &body["name"] {
-        Value::Null => Ok(a_star()),
-        Value::String(name) => Ok(BuildStar { name: name.clone() }),
-        other => Err(Problem::new(
-            ProblemType::Validation,
-            format!("invalid name {other}; expected a text, as in {EXPECTED}"),
-        )),
+    let name = &body["name"];
+    if name.is_null() {
+        return Ok(a_star());
     }
+    let Some(name) = name.as_str() else {
+        let detail = format!("invalid name {name}; expected a text, as in {EXPECTED}");
+        return Err(Problem::new(ProblemType::Validation, detail));
+    };
+    Ok(BuildStar { name: name.to_owned() })
 }
 
 /// For whoever follows wherever he is led: the way to the star, once it is there.

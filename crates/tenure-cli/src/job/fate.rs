@@ -47,7 +47,7 @@ impl Wait {
 /// Waits for the end of a job that was just accepted, showing how far it has come.
 pub(super) fn wait(with: &mut With, id: &str, wait: Wait) -> Result<(), Failure> {
     let id = &safe::line(id);
-    with.goes.on(goes_on(with, id));
+    with.goes.on(format!("job {id} continues; {}", goes_on(with, id)));
     let progress = Mutex::new(Progress::new(with.out.quiet));
     let shown = || progress.lock().unwrap_or_else(PoisonError::into_inner);
     let patience = Patience::of_one_who_was_answered();
@@ -83,16 +83,15 @@ fn why_it_waits(client: &Client, id: &str, stopped: &Receiver<()>, tell: &dyn Fn
     }
 }
 
-/// What becomes of a job that nobody here waits for any more.
+/// What to do about a job that nobody here waits for any more.
 fn goes_on(with: &With, id: &str) -> String {
+    let short: String = id.chars().skip(id.chars().count().saturating_sub(8)).collect();
     match with.client.base() {
         Some(_) => {
-            format!(
-                "job {id} continues; watch it with `tenure job watch {id}`, cancel it with `tenure job cancel {id}`"
-            )
+            format!("watch it with `tenure job watch {short}`, cancel it with `tenure job cancel {short}`")
         }
         None => format!(
-            "job {id} stays in the database until a worker runs it; cancel it with `tenure job cancel {id} --db … --write`"
+            "a worker on this database runs it; cancel it with `tenure job cancel {short} --db … --write`"
         ),
     }
 }
@@ -111,9 +110,10 @@ pub(super) fn end(with: &mut With, id: &str, followed: Followed) -> Result<(), F
             of(&document)
         }
         Followed::Removed => Err(Failure::NotThere(format!("job {id} was deleted"))),
-        Followed::Over => {
-            Err(Failure::WaitOver(format!("job {id} did not end within the timeout; {}", goes_on(with, id))))
-        }
+        Followed::Over => Err(Failure::WaitOver(format!(
+            "timed out waiting for job {id}, which continues; {}",
+            goes_on(with, id)
+        ))),
     }
 }
 

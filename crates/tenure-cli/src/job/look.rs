@@ -96,9 +96,7 @@ pub(super) fn watch(watch: &Watch, with: &mut With) -> Result<(), Failure> {
         Followed::Ended(text) if watch.exit_status => fate::of(&Document::of(text)?),
         Followed::Ended(_) => Ok(()),
         Followed::Removed => Err(Failure::NotThere(format!("job {id} was deleted"))),
-        Followed::Over => {
-            Err(Failure::WaitOver(format!("job {id} did not end within the timeout; it continues")))
-        }
+        Followed::Over => Err(Failure::WaitOver(format!("timed out waiting for job {id}, which continues"))),
     }
 }
 

@@ -50,7 +50,7 @@ fn a_run_that_has_lost_four_hosts_has_failed() {
     until("it has failed", SOON, || stand.json(&["runs", "work"])["items"][0]["state"] == "failed");
     assert_eq!(stand.left_lines("attempts").len(), 4);
     let detail = stand.json(&["runs", "work"])["items"][0]["detail"].as_str().unwrap().to_owned();
-    assert_eq!(detail, "4 hosts have died while they ran it");
+    assert_eq!(detail, "4 hosts died while running it");
 }
 
 /// With Kudu such a run is shown as running until somebody begins the next one.

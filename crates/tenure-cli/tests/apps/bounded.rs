@@ -131,7 +131,7 @@ fn a_result_that_fits_its_file_but_not_its_job_is_told_and_the_program_is_not_ru
     let _host = stand.host(&[]);
     for name in ["large", "signs"] {
         let ran = stand.app(&["run", "--wait", name]);
-        assert!(ran.code == 1 && ran.err.contains("its result cannot be kept"), "{name}: {}", ran.err);
+        assert!(ran.code == 1 && ran.err.contains("its result cannot be stored"), "{name}: {}", ran.err);
     }
     assert_eq!(stand.left_lines("large").len(), 1);
     let ran = stand.app(&["run", "--wait", "fits"]);

@@ -18,10 +18,10 @@ fn a_crontab_becomes_programs_that_run_and_what_is_left_out_is_told() {
     for told in [
         "line 2: MAILTO",
         "line 5: backup: ",
-        "line 6: left out: it needs --shell, for it has '>'",
-        "line 7: left out: @reboot",
-        "line 8: left out",
-        "2 understood, 3 left out",
+        "line 6: skipped: it needs a shell (it contains '>'); pass --shell",
+        "line 7: skipped: @reboot",
+        "line 8: skipped",
+        "2 converted, 3 skipped",
     ] {
         assert!(dry.err.contains(told), "{told:?} in {}", dry.err);
     }

@@ -176,7 +176,7 @@ fn a_file_beside_the_programs_of_a_package_is_told_and_is_no_failure() {
     }
     let came = deploy(&stand, "package", &[]);
     assert_eq!((came.code, came.out.as_str()), (0, "triggered/good deployed\n"), "{}", came.err);
-    assert!(came.err.contains("ignored triggered/README.md: not a folder"), "{}", came.err);
+    assert!(came.err.contains("triggered/README.md: not a folder"), "{}", came.err);
     assert!(!came.err.contains("DS_Store") && is_tidy(&stand), "{}", came.err);
 }
 

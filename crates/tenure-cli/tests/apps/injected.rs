@@ -125,12 +125,12 @@ fn strange(triggered: &Path) -> Vec<(String, &'static str)> {
     write(&triggered.join("strange-bytes").join(OsStr::from_bytes(b"\xff.sh")), SCRIPT.as_bytes());
     [
         ("strange-deep", "invalid settings.job"),
-        ("strange-large", "more than"),
-        ("strange-endless", "no ordinary file"),
+        ("strange-large", "larger than"),
+        ("strange-endless", "not a regular file"),
         ("strange-loop", "cannot read"),
         ("strange-nowhere", "cannot read"),
-        ("strange-pipe", "no ordinary file"),
-        ("strange-folder", "no ordinary file"),
+        ("strange-pipe", "not a regular file"),
+        ("strange-folder", "not a regular file"),
         ("strange-bytes", "No runnable script"),
     ]
     .map(|(name, told)| (name.to_owned(), told))

@@ -52,7 +52,7 @@ fn t076_kd8_a_run_that_cannot_begin_has_failed_and_holds_up_nobody() {
     let _host = stand.host(&[]);
     std::fs::rename(stand.folder().join("triggered/gone"), stand.root.path().join("elsewhere")).unwrap();
     for (name, told) in
-        [("gone", "cannot be made ready"), ("missing", "exit code 127"), ("folder", "exit code 126")]
+        [("gone", "cannot prepare its files"), ("missing", "exit code 127"), ("folder", "exit code 126")]
     {
         for _ in 0..2 {
             let ran = stand.app(&["run", "--wait", name]);

@@ -34,15 +34,15 @@ pub const FIELDS: [(&str, &str); 15] = [
     ("took", "duration of the last attempt, such as >30s"),
 ];
 
-/// Why a search is not understood, and where.
+/// The error of an invalid search, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid search at character {at}: {found}; expected {allowed}")]
+#[error("invalid search at character {at}: {found}; {}{allowed}", if .allowed.starts_with("did you mean") { "" } else { "expected " })]
 pub struct BadSearch {
-    /// The place of the first character that is not understood, counted from 1.
+    /// Position of the first invalid character, counted from 1.
     pub at: usize,
-    /// What stands there.
+    /// What was found there.
     pub found: String,
-    /// What may stand there.
+    /// What is allowed there.
     pub allowed: String,
 }
 

@@ -91,7 +91,7 @@ fn unknown_field(word: &Word, unknown: &str) -> BadSearch {
     let names = names.join(", ");
     let allowed = match near {
         Some(near) => {
-            format!("{near}:, or another of {names}; quote text that contains a colon")
+            format!("did you mean {near}:? The fields are {names}; quote text that contains a colon")
         }
         None => format!("one of {names}; quote text that contains a colon"),
     };

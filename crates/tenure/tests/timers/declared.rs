@@ -90,7 +90,7 @@ async fn a_timer_whose_jobs_nobody_here_runs_is_refused_unless_it_says_so() {
     let plain = || TimerDraft::new("plain", every(MINUTE), &Plain { number: 1 });
     let told = refusal(|worker| worker.timer_with(plain())).await;
     assert!(
-        told.contains("timer plain") && told.contains("no handler") && told.contains("kind plain"),
+        told.contains("timer plain") && told.contains("does not handle") && told.contains("kind plain"),
         "{told}"
     );
     let told = refusal(|worker| {

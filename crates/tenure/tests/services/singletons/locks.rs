@@ -73,7 +73,7 @@ fn a_parameter_is_found_whatever_its_letters_and_inside_of_others() {
     let told = scope("{p}", &json!({ "P": 1 })).unwrap();
     assert_eq!(told, "1");
     let told = scope("{ab}", &json!({ "AB": 1, "Ab": 2 })).unwrap_err().to_string();
-    assert!(told.contains("'AB' or 'Ab'"), "{told}");
+    assert!(told.contains("'AB' and 'Ab'"), "{told}");
 }
 
 /// T030: what cannot be filled in is an error that says what.
@@ -89,10 +89,10 @@ fn a_scope_that_cannot_be_filled_in_is_refused() {
         ("a%var1", "an unclosed % at 1"),
         ("%unknown%", "%unknown%"),
         ("%%", "%%"),
-        ("ab{x", "a { at 2"),
-        ("a}b", "a } at 1"),
-        ("{}", "without a name at 0"),
-        ("{a{b}}", "a { at 0"),
+        ("ab{x", "unclosed { at 2"),
+        ("a}b", "unmatched } at 1"),
+        ("{}", "empty parameter name at 0"),
+        ("{a{b}}", "unclosed { at 0"),
     ];
     for (template, part) in rows {
         let told = scope(template, &args).unwrap_err();

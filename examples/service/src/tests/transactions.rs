@@ -1,14 +1,14 @@
-//! What can be done in a sqlx transaction on the store's database. The blocks of the page on transactions stand here.
+//! Transactions with sqlx on the store's database. The page on transactions shows these blocks.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use own_postgres::Server;
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, PgPool};
 use tenure::{Accepted, Draft, Error, Failed, Job, NotDone, Run, StateName, Tenure, Worker};
 use tenure_sqlx::take_part;
+
+use super::test_server;
 
 type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
@@ -18,15 +18,14 @@ const TABLES: [&str; 3] = [
     "CREATE TABLE total (cents bigint NOT NULL)",
 ];
 
-/// Opens a new database on the server of this program, which starts with the first test.
+/// Opens a new database on the test server.
 async fn open() -> Result<(Tenure, PgPool, String), Box<dyn std::error::Error + Send + Sync>> {
-    static SERVER: LazyLock<Server> = LazyLock::new(|| Server::start_hasty().expect("PostgreSQL starts"));
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let (server, number) = (SERVER.url(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    let create = format!("CREATE DATABASE test_{number}");
+    let (server, number) = (test_server(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let create = format!("CREATE DATABASE transactions_{number}");
     sqlx::query(AssertSqlSafe(create)).execute(&PgPool::connect(&server).await?).await?;
     let (address, _) = server.rsplit_once('/').expect("the URL names a database");
-    let url = format!("{address}/test_{number}");
+    let url = format!("{address}/transactions_{number}");
     let (tenure, pool) = (Tenure::open(&url).await?, PgPool::connect(&url).await?);
     for table in TABLES {
         sqlx::query(table).execute(&pool).await?;
