@@ -26,7 +26,7 @@ for file in contrib/docker/compose.yaml contrib/docker/worker/Dockerfile; do
     replace "$file" "s|\\(ghcr.io/tenure-rs/tenure\\):$literal|\\1:$new|"
 done
 replace contrib/helm/README.md "s/--version $literal\$/--version $new/; s/--version $literal /--version $new /"
-# As `cargo add` writes it: without the patch version. A pre-release has to be named in full.
+# The pages leave out the patch version. A requirement matches a pre-release only if it names it in full.
 required=$new
 if [[ $new != *-* ]]; then required=${new%.*}; fi
 for page in docs/guide/first-job.md docs/guide/in-your-service.md; do
