@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets the version of every crate, of the chart and of the images.
+# Sets the version of every crate, of the chart and of the images, also on the pages that name it.
 #
 #   bump.sh 0.2.0
 set -euo pipefail
@@ -25,5 +25,13 @@ replace contrib/helm/Chart.yaml "s/^version: $literal\$/version: $new/; s/^appVe
 for file in contrib/docker/compose.yaml contrib/docker/worker/Dockerfile; do
     replace "$file" "s|\\(ghcr.io/tenure-rs/tenure\\):$literal|\\1:$new|"
 done
-cargo update --quiet --workspace
+replace contrib/helm/README.md "s/--version $literal\$/--version $new/; s/--version $literal /--version $new /"
+# As `cargo add` writes it: without the patch version. A pre-release has to be named in full.
+required=$new
+if [[ $new != *-* ]]; then required=${new%.*}; fi
+for page in docs/guide/first-job.md docs/guide/in-your-service.md; do
+    replace "$page" "/^tenure[a-z-]* = /s/ = \"[^\"]*\"/ = \"$required\"/"
+done
+# No other crate changes, so this needs no network if they are downloaded.
+cargo update --quiet --workspace --offline 2>/dev/null || cargo update --quiet --workspace
 echo "$old -> $new; next: add a section \`## $new\` to CHANGELOG.md, and run contrib/release/version.sh --check v$new"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Rehearses a release on this machine: packs archives, writes their checksums, fills in the formula, and installs from a
-# folder that looks like the releases page. Nothing is built; a script stands in for the program unless one is named.
+# Rehearses a release on this machine: sets the next versions in a copy of the repository, packs archives, writes their
+# checksums, fills in the formula, and installs from a folder that looks like the releases page. Nothing is built; a
+# script stands in for the program unless one is named.
 #
 #   test.sh [PROGRAM]
 set -euo pipefail
@@ -14,6 +15,32 @@ fail() {
     echo "FAILED: $1" >&2
     exit 1
 }
+
+# A pre-release, the next minor version, and a patch of it, in a copy.
+copy="$scratch/copy"
+mkdir "$copy"
+(cd "$repository" && tar --exclude=target --exclude=.git --exclude=node_modules -cf - .) | tar -xf - -C "$copy"
+IFS=. read -r major minor _ <<<"$version"
+for next in "$major.$((minor + 1)).0-rc.1" "$major.$((minor + 1)).0" "$major.$((minor + 1)).1"; do
+    "$copy/contrib/release/bump.sh" "$next" >"$scratch/out" 2>&1 || fail "bump.sh $next: $(cat "$scratch/out")"
+    [ "$("$copy/contrib/release/version.sh")" = "$next" ] || fail "bump.sh $next sets another version"
+    if "$copy/contrib/release/version.sh" --check "v$next" 2>/dev/null; then
+        fail "version.sh --check passes without an entry in the changelog for $next"
+    fi
+    awk -v next_version="$next" '
+        { print }
+        /^## \[Unreleased\]/ { printf "\n## [%s] - 2030-01-01\n\nWords about %s.\n", next_version, next_version }
+    ' "$copy/CHANGELOG.md" >"$scratch/changelog"
+    cp "$scratch/changelog" "$copy/CHANGELOG.md"
+    "$copy/contrib/release/version.sh" --check "v$next" 2>"$scratch/out" || fail "after bump.sh $next: $(cat "$scratch/out")"
+    "$copy/contrib/release/notes.sh" | grep -q "^Words about $next\.$" || fail "notes.sh does not print the entry of $next"
+    # Every crate of the workspace has the version of the workspace, and those are the crates without a source.
+    others=$(awk -v RS= -v next_version="$next" '
+        /^\[\[package\]\]/ && !/\nsource = / && index($0, "version = \"" next_version "\"\n") == 0 { print $4 }
+    ' "$copy/Cargo.lock")
+    [ -z "$others" ] || fail "bump.sh $next leaves other versions in Cargo.lock: $others"
+done
+rm -rf "$copy"
 
 program=${1:-$scratch/stand-in}
 cat >"$scratch/stand-in" <<STANDIN

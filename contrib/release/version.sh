@@ -4,7 +4,7 @@
 #   version.sh            0.1.0
 #   version.sh --msrv     1.94
 #   version.sh --check v0.1.0
-#                         fails unless the tag, the chart, the compose file and the changelog name this version
+#                         fails unless the tag, the chart, the compose file, the pages and the changelog name this version
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -36,7 +36,13 @@ case "${1:-}" in
     expect contrib/helm/Chart.yaml "^appVersion: \"$literal\"\$"
     expect contrib/docker/compose.yaml "^x-image: &image ghcr\.io/tenure-rs/tenure:$literal\$"
     expect contrib/docker/worker/Dockerfile "^ARG TENURE=ghcr\.io/tenure-rs/tenure:$literal\$"
-    expect CHANGELOG.md "^## \[?v?$literal\]?"
+    expect contrib/helm/README.md "--version $literal( |\$)"
+    required=$version
+    if [[ $version != *-* ]]; then required=${version%.*}; fi
+    for page in docs/guide/first-job.md docs/guide/in-your-service.md; do
+        expect "$page" "^tenure = \"${required//./\\.}\"\$"
+    done
+    expect CHANGELOG.md "^## \[?v?$literal\]?( |\$)"
     exit "$wrong"
     ;;
 *)

@@ -42,32 +42,37 @@ fn every_block_of_the_guide_stands_in_an_example() {
     }
 }
 
-/// The page names versions, the example names folders as well.
+/// The page names the versions that the example takes from the workspace.
 #[test]
 fn the_service_on_the_page_has_the_dependencies_of_the_example() {
     let page = fs::read_to_string(root().join("docs/guide/in-your-service.md")).unwrap();
     let (_, shown) = page.split_once("```toml\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
     let example = fs::read_to_string(root().join("examples/service/Cargo.toml")).unwrap();
-    assert_eq!(section(shown, "[dependencies]"), section(&example, "[dependencies]"));
+    let example: Vec<String> = dependencies(&example).map(from_registry).collect();
+    assert_eq!(dependencies(shown).collect::<Vec<_>>(), example);
+    let page = fs::read_to_string(root().join("docs/guide/first-job.md")).unwrap();
+    let tenure = from_registry("tenure = { workspace = true, default-features = true }");
+    assert!(page.lines().any(|line| line == tenure), "first-job.md does not show `{tenure}`");
 }
 
-/// The dependencies of a section, with their versions and features alone.
-fn section(manifest: &str, name: &str) -> Vec<String> {
-    let (_, rest) = manifest.split_once(&format!("{name}\n")).expect("the section exists");
-    let lines = rest.lines().take_while(|line| !line.starts_with('[')).filter(|line| !line.is_empty());
-    let plain = |line: &str| {
-        let path = line.split_once("path = ").and_then(|(_, rest)| rest.split_once(", "));
-        let line = match path {
-            Some((path, _)) => line.replace(&format!("path = {path}, "), ""),
-            None => line.to_owned(),
-        };
-        match line.strip_suffix(r#"" }"#).and_then(|line| line.split_once(r#"{ version = ""#)) {
-            Some((name, version)) => format!(r#"{name}"{version}""#),
-            None => line,
-        }
-    };
-    lines.map(plain).collect()
+/// The lines of the section `[dependencies]`.
+fn dependencies(manifest: &str) -> impl Iterator<Item = &str> {
+    let (_, rest) = manifest.split_once("[dependencies]\n").expect("the section exists");
+    rest.lines().take_while(|line| !line.starts_with('[')).filter(|line| !line.is_empty())
+}
+
+/// Turns a dependency on a crate of the workspace into one on the published crate, which has the same version.
+fn from_registry(line: &str) -> String {
+    let Some((name, options)) = line.split_once(" = { workspace = true") else { return line.to_owned() };
+    let version = env!("CARGO_PKG_VERSION");
+    // A requirement matches a pre-release only if it names it; of a release, it names no patch version.
+    let required = if version.contains('-') { version } else { version.rsplit_once('.').unwrap().0 };
+    match options {
+        " }" | ", default-features = true }" => format!(r#"{name} = "{required}""#),
+        // The workspace turns off the default features of this crate.
+        _ => format!(r#"{name} = {{ version = "{required}", default-features = false{options}"#),
+    }
 }
 
 #[test]

@@ -21,8 +21,9 @@ Commands:
   sim [--seeds N] [--from S] simulate whole clusters for N seeds, from seed S
   mutants [--seeds N] [--only NAME]
                              plant each bug in turn: the simulation must find it within N seeds
-  package [--build]          check, pack and rehearse publishing every crate; --build compiles each
-                             from its package
+  package [--build] [--online]
+                             check, pack and rehearse publishing every crate; --build compiles each
+                             from its package, --online fails if crates.io cannot be reached
   lines                      print the length of each source file
   book                       build the book into target/book
   prose [PATH...]            check the text that people read, in these files or in all
@@ -57,7 +58,7 @@ fn run(args: &[String]) -> Result<(), Failure> {
         "ci" => check::run(Missing::Fails, Plan { is_long: is_long(rest)?, is_complete: true }),
         "sim" => sim::run(&sim::Sim::parse(rest)?),
         "mutants" => mutants::run(&mutants::Mutants::parse(rest)?),
-        "package" => package::run(&files::root(), package::Depth::parse(rest)?),
+        "package" => package::run(&files::root(), package::Package::parse(rest)?),
         "lines" => no_more(rest).and_then(|()| lines::run()),
         "prose" => prose::run(rest),
         "book" => no_more(rest).and_then(|()| book::run()),

@@ -35,22 +35,38 @@ pub enum Depth {
     Build,
 }
 
-impl Depth {
-    /// Reads `--build`, which is optional.
+/// The checks of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Package {
+    /// How much of the packages is checked.
+    pub depth: Depth,
+    /// Fails if the registry cannot be reached. Otherwise the packages are then packed without a rehearsal.
+    pub needs_registry: bool,
+}
+
+impl Package {
+    /// Reads `--build` and `--online`, which are optional.
     pub fn parse(args: &[String]) -> Result<Self, Failure> {
-        match args {
-            [] => Ok(Self::Contents),
-            [flag] if flag == "--build" => Ok(Self::Build),
-            _ => Err(Failure::usage(format!("package takes --build, but was given `{}`", args.join(" ")))),
+        let mut package = Self { depth: Depth::Contents, needs_registry: false };
+        for arg in args {
+            match arg.as_str() {
+                "--build" => package.depth = Depth::Build,
+                "--online" => package.needs_registry = true,
+                other => {
+                    let allowed = "expected --build or --online";
+                    return Err(Failure::usage(format!("unknown option `{other}` of package; {allowed}")));
+                }
+            }
         }
+        Ok(package)
     }
 }
 
 /// Checks the manifests and the contents of all packages, then packs them and rehearses publishing.
 ///
-/// Cargo packs them in the order in which they are published, and each against the packages before it. Without a registry
-/// in reach they are only packed.
-pub fn run(root: &Path, depth: Depth) -> Result<(), Failure> {
+/// Cargo packs them in the order in which they are published, and each against the packages before it. If the registry
+/// cannot be reached and is not needed, they are only packed.
+pub fn run(root: &Path, Package { depth, needs_registry }: Package) -> Result<(), Failure> {
     let all = metadata(root)?;
     let mut refused = refused_versions(&all);
     let promised = members(&all).find_map(|package| package["rust_version"].as_str()).unwrap_or_default();
@@ -70,7 +86,7 @@ pub fn run(root: &Path, depth: Depth) -> Result<(), Failure> {
     }
     let rehearsal = ["publish", "--workspace", "--dry-run", "--no-verify", "--allow-dirty", "--locked"];
     let output = cargo(root, &rehearsal)?;
-    let is_offline = is_out_of_reach(&output);
+    let is_offline = !needs_registry && is_out_of_reach(&output);
     if is_offline {
         println!("the registry is out of reach: packing without a rehearsal");
     } else {
@@ -284,6 +300,18 @@ mod tests {
             ["README.md says Rust 1.89, Cargo.toml says 1.94"]
         );
         assert_eq!(refused("You need Rust.").len(), 1);
+    }
+
+    #[test]
+    fn options_are_read_in_any_order() {
+        let parse = |args: &[&str]| {
+            Package::parse(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>()).ok()
+        };
+        let all = Some(Package { depth: Depth::Build, needs_registry: true });
+        assert_eq!(parse(&["--build", "--online"]), all);
+        assert_eq!(parse(&["--online", "--build"]), all);
+        assert_eq!(parse(&[]), Some(Package { depth: Depth::Contents, needs_registry: false }));
+        assert_eq!(parse(&["--offline"]), None);
     }
 
     #[test]

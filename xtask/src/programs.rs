@@ -118,8 +118,9 @@ pub fn run(
     }
     programs.push(documentation_of(root, &beside, linter)?);
     programs.push(own_command("book", BOOK, &[], root, &beside)?);
-    let build: &[&str] = if plan.is_long { &["--build"] } else { &[] };
-    programs.push(own_command("package", "the packages", build, root, &beside)?);
+    let options: Vec<&str> =
+        plan.is_long.then_some("--build").into_iter().chain(plan.is_complete.then_some("--online")).collect();
+    programs.push(own_command("package", "the packages", &options, root, &beside)?);
     let texts = Texts::of(root).map_err(lost("the repository"))?;
     if !plan.is_complete {
         let all = programs.len();
