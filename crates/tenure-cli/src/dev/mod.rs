@@ -211,8 +211,8 @@ fn block(home: &Home, server: Option<&tenure_http::Server>) -> Vec<String> {
             (format!("Dashboard  none: port {} is in use", http::PORT), option.unwrap_or_default())
         }
     };
-    let started_as = env::args().next().unwrap_or_default();
-    let program = in_shell(&started_as, &env::var_os("PATH").unwrap_or_default());
+    let started_as = env::args_os().next().unwrap_or_default();
+    let program = in_shell(&started_as.to_string_lossy(), &env::var_os("PATH").unwrap_or_default());
     vec![
         first,
         format!("Next       {program} submit echo '{{\"text\": \"hello\"}}' --wait{option}"),
@@ -226,9 +226,9 @@ fn block(home: &Home, server: Option<&tenure_http::Server>) -> Vec<String> {
 fn in_shell(started_as: &str, path: &OsStr) -> String {
     let is_on_path = env::split_paths(path).any(|folder| folder.join("tenure").is_file());
     match started_as {
-        path if is_on_path || !path.contains('/') => "tenure".to_owned(),
-        path if path.contains(char::is_whitespace) => format!("'{path}'"),
-        path => path.to_owned(),
+        name if is_on_path || !name.contains('/') => "tenure".to_owned(),
+        name if name.contains(char::is_whitespace) => format!("'{name}'"),
+        name => name.to_owned(),
     }
 }
 
