@@ -29,8 +29,9 @@ const LONGEST: &[&str] =
 const DOCUMENTATION: &str = "the documentation and its examples";
 const BOOK: &str = "the book";
 
-/// More threads than processors: most tests wait for servers and processes.
+/// More threads than processors: most tests wait for servers and processes, and those of the program most of all.
 const THREADS: &str = "--test-threads=4";
+const THREADS_OF_THE_LONGEST: &str = "--test-threads=8";
 
 /// Fault tests that take minutes, which only `--long` runs.
 const LONG: &[(&str, &str)] = &[
@@ -170,11 +171,13 @@ fn program_of(message: &Value) -> Option<Program> {
     let folder = folder_of(message)?;
     let package = folder.file_name()?.to_string_lossy().replace('-', "_");
     let file = PathBuf::from(message["executable"].as_str()?);
+    let name = format!("{package} {}", message["target"]["name"].as_str()?);
+    let threads = if name == LONGEST[0] { THREADS_OF_THE_LONGEST } else { THREADS };
     Some(Program {
-        name: format!("{package} {}", message["target"]["name"].as_str()?),
+        name,
         said: file.with_extension("said"),
         file,
-        args: vec![THREADS.to_owned()],
+        args: vec![threads.to_owned()],
         env: Vec::new(),
         folder,
         inputs: Vec::new(),
