@@ -98,7 +98,8 @@ fn of_missing(missing: Missing) -> Outcome {
 /// The driver of clippy beside cargo: as a compiler it lints and generates code in one pass.
 fn linter() -> Option<PathBuf> {
     let cargo = PathBuf::from(std::env::var_os("CARGO")?);
-    Some(cargo.with_file_name("clippy-driver")).filter(|driver| driver.is_file())
+    Some(cargo.with_file_name(format!("clippy-driver{}", std::env::consts::EXE_SUFFIX)))
+        .filter(|driver| driver.is_file())
 }
 
 fn is_installed(root: &Path, subcommand: &str) -> Result<bool, Failure> {

@@ -3,7 +3,8 @@
 //! A pass leaves a file beside the program. It is void once the program, a binary of its package, or any file of the
 //! repository that is not Rust is newer. Programs that read Rust sources while they run have no such file.
 
-use std::fs::{self, File};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -13,30 +14,51 @@ use crate::files;
 /// Programs of these packages read sources of the repository while they run.
 const READERS: &[&str] = &["xtask", "architecture", "all-", "lab-", "pages-", "book", "package"];
 
-/// Returns true if the program passed after the last change of its inputs.
-pub fn has_passed(said: &Path, inputs: &[PathBuf], newest_text: SystemTime) -> bool {
-    let name = said.file_name().unwrap_or_default().to_string_lossy();
-    let Some(passed) = modified(&stamp(said)) else {
-        return false;
-    };
-    !READERS.iter().any(|reader| name.starts_with(reader))
-        && passed > newest_text
-        && inputs.iter().all(|input| modified(input).is_some_and(|at| at < passed))
+/// The files of the repository that are not Rust: any program may read them while it runs.
+pub struct Texts {
+    newest: SystemTime,
+    /// Tells a list of names from another, so that a deleted or renamed file counts as a change.
+    names: String,
 }
 
-/// Notes that a program passed, or forgets that it did.
-pub fn note(said: &Path, passed: bool) -> io::Result<()> {
-    match (passed, fs::remove_file(stamp(said))) {
-        (true, _) => File::create(stamp(said)).map(|_| ()),
-        (false, Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        (false, _) => Ok(()),
+impl Texts {
+    /// Looks at the files as they are now.
+    pub fn of(root: &Path) -> io::Result<Self> {
+        let mut paths = files::all(root)?;
+        paths.retain(|path| !path.ends_with(".rs"));
+        let newest = paths.iter().filter_map(|path| modified(&root.join(path))).max();
+        let mut hasher = DefaultHasher::new();
+        paths.hash(&mut hasher);
+        Ok(Self { newest: newest.unwrap_or(SystemTime::UNIX_EPOCH), names: hasher.finish().to_string() })
     }
 }
 
-/// The time of the last change of a file that is not Rust.
-pub fn newest_text(root: &Path) -> io::Result<SystemTime> {
-    let texts = files::all(root)?.into_iter().filter(|path| !path.ends_with(".rs"));
-    Ok(texts.filter_map(|path| modified(&root.join(path))).max().unwrap_or(SystemTime::UNIX_EPOCH))
+/// Returns true if the program passed in a run that started after the last change of its inputs.
+pub fn has_passed(said: &Path, inputs: &[PathBuf], texts: &Texts) -> bool {
+    let name = said.file_name().unwrap_or_default().to_string_lossy();
+    let Some(started) = modified(&passed_file(said)) else {
+        return false;
+    };
+    !READERS.iter().any(|reader| name.starts_with(reader))
+        && fs::read_to_string(passed_file(said)).is_ok_and(|names| names == texts.names)
+        && started > texts.newest
+        && inputs.iter().all(|input| modified(input).is_some_and(|at| at < started))
+}
+
+/// Notes that a run starts. A later change voids it, even while it runs.
+pub fn start(said: &Path, texts: &Texts) -> io::Result<()> {
+    fs::write(started_file(said), &texts.names)
+}
+
+/// Notes that a program passed, or forgets that it did.
+pub fn end(said: &Path, passed: bool) -> io::Result<()> {
+    if passed {
+        return fs::rename(started_file(said), passed_file(said));
+    }
+    match fs::remove_file(passed_file(said)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// The sources whose documentation is checked.
@@ -46,7 +68,11 @@ pub fn sources(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(sources.map(|path| root.join(path)).collect())
 }
 
-fn stamp(said: &Path) -> PathBuf {
+fn started_file(said: &Path) -> PathBuf {
+    said.with_extension("started")
+}
+
+fn passed_file(said: &Path) -> PathBuf {
     said.with_extension("passed")
 }
 
@@ -56,6 +82,8 @@ fn modified(path: &Path) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]
@@ -65,17 +93,22 @@ mod tests {
         let (program, said) = (folder.join("it-1"), folder.join("it-1.said"));
         fs::write(&program, "").unwrap();
         let inputs = [program.clone()];
-        let old = SystemTime::UNIX_EPOCH;
-        assert!(!has_passed(&said, &inputs, old), "it never ran");
-        note(&said, true).unwrap();
-        File::options().write(true).open(&program).unwrap().set_modified(old).unwrap();
-        assert!(has_passed(&said, &inputs, old));
-        let stamped = modified(&stamp(&said)).unwrap();
-        assert!(!has_passed(&said, &inputs, stamped), "a text is as new");
-        File::options().write(true).open(&program).unwrap().set_modified(stamped).unwrap();
-        assert!(!has_passed(&said, &inputs, old), "the program is as new");
-        note(&said, false).unwrap();
-        assert!(!has_passed(&said, &[], old), "it failed");
+        let texts = |newest, names: &str| Texts { newest, names: names.to_owned() };
+        let old = texts(SystemTime::UNIX_EPOCH, "a");
+        assert!(!has_passed(&said, &inputs, &old), "it never ran");
+        start(&said, &old).unwrap();
+        assert!(!has_passed(&said, &inputs, &old), "it still runs");
+        end(&said, true).unwrap();
+        let started = modified(&passed_file(&said)).unwrap();
+        let change = |at| File::options().write(true).open(&program).unwrap().set_modified(at).unwrap();
+        change(SystemTime::UNIX_EPOCH);
+        assert!(has_passed(&said, &inputs, &old));
+        assert!(!has_passed(&said, &inputs, &texts(started, "a")), "a text is as new");
+        assert!(!has_passed(&said, &inputs, &texts(SystemTime::UNIX_EPOCH, "b")), "a text has another name");
+        change(started);
+        assert!(!has_passed(&said, &inputs, &old), "the program is as new");
+        end(&said, false).unwrap();
+        assert!(!has_passed(&said, &[], &old), "it failed");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -9,6 +9,7 @@ pub mod documentation;
 pub mod failure;
 pub mod files;
 pub mod fresh;
+pub mod lanes;
 pub mod last_words;
 pub mod lines;
 pub mod mutants;

@@ -33,7 +33,8 @@ pub fn is_worth_it<'f>(failures: impl Iterator<Item = &'f [String]>) -> bool {
 /// What runs only these tests: behind what cargo is told itself, if it is cargo that runs them.
 pub fn args(before: &[String], failures: &[String]) -> Vec<String> {
     let mut args = before.to_vec();
-    if !args.is_empty() {
+    // Cargo hands on what follows; a test program takes it as it is.
+    if args.first().is_some_and(|arg| arg == "test") {
         args.push("--".to_owned());
     }
     args.push("--exact".to_owned());

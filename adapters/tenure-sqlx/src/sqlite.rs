@@ -9,7 +9,7 @@ use tenure_sqlite::{CHECK_JOB_SQL, CHECK_LEASE_SQL};
 #[non_exhaustive]
 pub enum CheckInError {
     /// The ownership is over. Stop.
-    #[error("it is not held any more by whoever names it")]
+    #[error("the lease or job is no longer held by this owner")]
     Lost,
     /// The database could not tell. Perhaps the file is not the store's, or somebody else is writing to it.
     #[error("the database could not tell: {0}")]

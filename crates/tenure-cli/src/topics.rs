@@ -67,7 +67,7 @@ Examples:
 
 const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "success"),
-    ("1", "the job failed or was canceled, or the command failed"),
+    ("1", "the job failed or was cancelled, or the command failed"),
     ("2", "usage error, or a named file cannot be read or written"),
     ("3", "server or database unreachable"),
     ("4", "not allowed"),

@@ -433,7 +433,7 @@ fn all_that_a_search_means_are_shown_before_anything_is_done_with_them() {
     assert_eq!((list("kind:mail -args.number:3"), list("args.number:3,4"), list("state:failed")), (4, 2, 0));
     let wrong = ask(&["job", "list", "stat:failed"]);
     assert_eq!(wrong.code, 7, "{}", wrong.err);
-    assert!(wrong.err.contains("character 1") && wrong.err.contains("perhaps state:"), "{}", wrong.err);
+    assert!(wrong.err.contains("character 1") && wrong.err.contains("did you mean state"), "{}", wrong.err);
     let search = "tag:t -args.number:0";
     let shown = ask(&["job", "cancel", "--query", search, "--dry-run"]);
     assert!(shown.code == 0 && shown.err.contains("4 jobs match"), "{}", shown.err);

@@ -123,7 +123,7 @@ fn it_ends_well_whenever_it_is_told_to_and_keeps_what_it_acknowledged() {
     stop_at_random(20, 1);
 }
 
-/// `cargo test -p tenure-cli --test stops -- --ignored`
+/// `cargo test -p tenure-cli --test it -- --ignored stops::`
 #[test]
 #[ignore = "it takes a minute"]
 fn it_ends_well_at_a_hundred_moments() {

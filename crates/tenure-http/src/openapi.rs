@@ -131,16 +131,20 @@ pub(crate) fn document(words: Words) -> Value {
 }
 
 fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
+    let (summary, details) = endpoint.summary.split_once("; ").unwrap_or((endpoint.summary, ""));
     let mut operation = json!({
         "operationId": endpoint.name,
         "tags": [plain::group(endpoint)],
-        "summary": endpoint.summary,
+        "summary": summary,
         "parameters": parameters(endpoint),
         "responses": responses(endpoint, schemas),
         "security": security(endpoint.needs),
         "x-needs": endpoint.needs.to_string(),
         "x-within": endpoint.within.to_string(),
     });
+    if let (false, Some(fields)) = (details.is_empty(), operation.as_object_mut()) {
+        fields.insert("description".to_owned(), sentence(details).into());
+    }
     if let (Some(body), Some(fields)) = (endpoint.takes.body, operation.as_object_mut()) {
         let content = json!({ "application/json": { "schema": body(schemas) } });
         fields.insert(
@@ -149,6 +153,13 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
         );
     }
     operation
+}
+
+/// Returns a text as a sentence: with a capital letter and a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
 }
 
 /// Whoever asks a server that is not open shows an access token.
@@ -318,6 +329,26 @@ mod tests {
             let names: Vec<&str> = operations.map(|one| one["operationId"].as_str().unwrap()).collect();
             assert_eq!(names.len(), routes::all().len());
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        }
+    }
+
+    #[test]
+    fn summaries_are_short_and_start_with_a_verb_and_responses_are_described() {
+        const VERBS: &str = "Acquire Allow Append Apply Break Cancel Check Claim Complete Count Create Delete \
+            Enqueue Explain Fail List Pause Preview Quiet Read Redeliver Release Remove Renew \
+            Resume Retry Revoke Rotate Run Send Set Settle Show Start Stop Stream Terminate \
+            Update";
+        let document = document(Words::New);
+        let paths = document["paths"].as_object().unwrap();
+        for operation in paths.values().flat_map(|path| path.as_object().unwrap().values()) {
+            let summary = operation["summary"].as_str().unwrap();
+            assert!(summary.chars().count() <= 60, "more than 60 characters: {summary}");
+            let first = summary.split(' ').next().unwrap();
+            assert!(VERBS.split(' ').any(|verb| verb == first), "no verb at the start: {summary}");
+            for response in operation["responses"].as_object().unwrap().values() {
+                let description = response["description"].as_str().unwrap();
+                assert!(description.split_whitespace().count() >= 2, "{summary}: {description}");
+            }
         }
     }
 

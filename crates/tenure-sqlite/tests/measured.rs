@@ -48,7 +48,7 @@ async fn drain(store: &dyn Store, at_once: usize) -> Duration {
     SystemClock.moment().since(began)
 }
 
-/// Run it with `cargo test --release -p tenure-sqlite --test measured -- --ignored --nocapture`.
+/// Run it with `cargo test --release -p tenure-sqlite --test it -- --ignored --nocapture measured::`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "it measures, and proves nothing"]
 async fn draining_with_and_without() {

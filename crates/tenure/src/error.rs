@@ -37,7 +37,7 @@ pub enum Error {
     #[error("job {0} not found")]
     NotFound(JobId),
     /// The timer does not exist.
-    #[error("timer {0} not found")]
+    #[error("schedule {0} not found")]
     NoTimer(Name),
     /// The awaited job did not succeed.
     #[error("the job did not succeed{}", failure.as_ref().map(|f| format!(": {f}")).unwrap_or_default())]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::files::TextFile;
 
 /// The repository as the book links to it: pages outside of the book are not part of the site that is built from it.
-const REPOSITORY: &str = "https://github.com/tenure-rs/tenure/blob/main/";
+const REPOSITORY: &[&str] =
+    &["https://github.com/tenure-rs/tenure/blob/main/", "https://github.com/tenure-rs/tenure/tree/main/"];
 const BOOK: &str = "docs/guide/";
 
 /// Every link of a Markdown file to a missing file or folder of the repository, each with a sentence. The book links to
@@ -24,7 +25,7 @@ pub fn refused(file: &TextFile, paths: &BTreeSet<String>) -> Vec<String> {
 }
 
 fn mistake(from: &str, target: &str, paths: &BTreeSet<String>) -> Option<&'static str> {
-    if let Some(path) = target.strip_prefix(REPOSITORY) {
+    if let Some(path) = in_repository(target) {
         return (!leads_somewhere("", path, paths)).then_some("leads nowhere");
     }
     if !is_relative(target) {
@@ -37,6 +38,11 @@ fn mistake(from: &str, target: &str, paths: &BTreeSet<String>) -> Option<&'stati
     leaves.then_some("leaves the book: link to it by its URL")
 }
 
+/// The path of a URL of this repository.
+fn in_repository(target: &str) -> Option<&str> {
+    REPOSITORY.iter().find_map(|prefix| target.strip_prefix(prefix))
+}
+
 /// Every link to a missing heading of a Markdown file, each with a sentence.
 pub fn missing_headings(files: &[TextFile]) -> Vec<String> {
     let pages: BTreeMap<&str, BTreeSet<String>> = files
@@ -47,7 +53,7 @@ pub fn missing_headings(files: &[TextFile]) -> Vec<String> {
     let mut missing = Vec::new();
     for file in files.iter().filter(|file| file.path.ends_with(".md")) {
         for (line, target) in links(&file.text) {
-            let (from, path) = match target.strip_prefix(REPOSITORY) {
+            let (from, path) = match in_repository(&target) {
                 Some(path) => ("", path),
                 None if is_relative(&target) || target.starts_with('#') => {
                     (file.path.as_str(), target.as_str())

@@ -106,7 +106,8 @@ fn is_page(path: &str) -> bool {
 }
 
 fn is_product(path: &str) -> bool {
-    let in_source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+    let in_crate = ["crates/", "adapters/"].iter().any(|folder| path.starts_with(folder));
+    let in_source = in_crate && path.contains("/src/") && path.ends_with(".rs");
     let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
     in_source && !is_test && !UNREAD_SOURCES.iter().any(|folder| path.starts_with(folder))
 }

@@ -363,7 +363,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Why {
     pub(super) fn words(&self) -> String {
         match self {
-            Self::Cancelled(reason) => format!("its job was canceled: {reason}"),
+            Self::Cancelled(reason) => format!("its job was cancelled: {reason}"),
             Self::Lost => "another host has taken it over".to_owned(),
             Self::HostStops => "its host is stopping".to_owned(),
             Self::Stopped(reason) if reason.is_empty() => "it was stopped by an operator".to_owned(),

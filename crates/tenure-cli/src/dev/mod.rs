@@ -9,6 +9,8 @@ mod line;
 mod seed;
 mod show;
 
+use std::env;
+use std::ffi::OsStr;
 use std::sync::Arc;
 
 use clap::Args;
@@ -209,13 +211,25 @@ fn block(home: &Home, server: Option<&tenure_http::Server>) -> Vec<String> {
             (format!("Dashboard  none: port {} is in use", http::PORT), option.unwrap_or_default())
         }
     };
+    let started_as = env::args_os().next().unwrap_or_default();
+    let program = in_shell(&started_as.to_string_lossy(), &env::var_os("PATH").unwrap_or_default());
     vec![
         first,
-        format!("Next       tenure submit echo '{{\"text\": \"hello\"}}' --wait{option}"),
-        format!("           tenure job list{option}"),
-        format!("           tenure top{option}"),
+        format!("Next       {program} submit echo '{{\"text\": \"hello\"}}' --wait{option}"),
+        format!("           {program} job list{option}"),
+        format!("           {program} top{option}"),
         "           Ctrl-C stops".to_owned(),
     ]
+}
+
+/// Returns the command that starts this program from the same folder: `cargo run` leaves it out of the `PATH`.
+fn in_shell(started_as: &str, path: &OsStr) -> String {
+    let is_on_path = env::split_paths(path).any(|folder| folder.join("tenure").is_file());
+    match started_as {
+        name if is_on_path || !name.contains('/') => "tenure".to_owned(),
+        name if name.contains(char::is_whitespace) => format!("'{name}'"),
+        name => name.to_owned(),
+    }
 }
 
 async fn announce_stop(tenure: &Tenure, screen: &Screen) {
@@ -250,4 +264,20 @@ fn farewell(seen: Seen, left: u64, home: &Home, screen: &Screen) {
 
 fn plural(jobs: u64) -> &'static str {
     if jobs == 1 { "job" } else { "jobs" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_start_with_a_name_that_the_shell_finds() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().as_os_str();
+        assert_eq!(in_shell("target/debug/tenure", path), "target/debug/tenure");
+        assert_eq!(in_shell("/my tools/tenure", path), "'/my tools/tenure'");
+        std::fs::write(folder.path().join("tenure"), "").unwrap();
+        assert_eq!(in_shell("target/debug/tenure", path), "tenure");
+        assert_eq!(in_shell("tenure", path), "tenure");
+    }
 }

@@ -138,7 +138,7 @@ pub(super) fn of(document: &Document) -> Result<(), Failure> {
         why.filter(|why| !why.is_empty()).map_or_else(String::new, |why| format!(": {}", safe::line(why)));
     match document.state() {
         "failed" => Err(Failure::Unsuccessful(format!("job {id} failed{why}"))),
-        "cancelled" => Err(Failure::Unsuccessful(format!("job {id} was canceled{why}"))),
+        "cancelled" => Err(Failure::Unsuccessful(format!("job {id} was cancelled{why}"))),
         _ => Ok(()),
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Watch {
     /// Job id, or at least eight characters of it
     #[arg(value_name = "ID")]
     id: String,
-    /// Exit with 1 if the job failed or was canceled
+    /// Exit with 1 if the job failed or was cancelled
     #[arg(long)]
     exit_status: bool,
     /// Stop watching after this time, with exit code 124

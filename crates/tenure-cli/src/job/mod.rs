@@ -60,7 +60,7 @@ enum Job {
     RunNow(act::RunNow),
     /// Change a job that has not started
     Edit(edit::Edit),
-    /// Delete jobs; a job that has not ended is canceled
+    /// Delete jobs; a job that has not ended is cancelled
     #[command(aliases = ["delete", "remove"])]
     Rm(act::Rm),
     /// Enqueue the jobs of a file, one a line

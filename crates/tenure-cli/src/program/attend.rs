@@ -68,7 +68,7 @@ pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
 
 fn reason(why: &Why) -> String {
     match why {
-        Why::Cancelled(reason) => format!("the job was canceled: {reason}"),
+        Why::Cancelled(reason) => format!("the job was cancelled: {reason}"),
         Why::Lost(reason) => format!("the job was lost: {reason}"),
         Why::Stopping => "its worker is stopping".to_owned(),
         Why::TimedOut => "it exceeded its timeout".to_owned(),

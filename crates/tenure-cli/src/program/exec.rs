@@ -285,7 +285,7 @@ impl Went {
                 Err(Failure::WaitOver(format!("job {id}: the program exceeded its timeout")))
             }
             Some(Why::Cancelled(why)) => {
-                Err(Failure::Unsuccessful(format!("job {id} was canceled: {}", safe::line(why))))
+                Err(Failure::Unsuccessful(format!("job {id} was cancelled: {}", safe::line(why))))
             }
             Some(Why::Stopping) | None => match self.end.shell_code() {
                 0 if self.verdict.0 == "complete" => Ok(()),

@@ -11,7 +11,7 @@ use crate::with::{Asked, Named, With, done, text};
 
 const WORKERS: Named = Named {
     path: "/v1/workers",
-    columns: &["id", "name", "slots", "serves", "since", "alive-until", "told"],
+    columns: &["id", "name", "slots", "serves", "since", "alive-until", "command"],
     cells: |worker, out| {
         let serves = worker["serves"].as_array().into_iter().flatten().map(|serves| text(serves, "/queue"));
         vec![

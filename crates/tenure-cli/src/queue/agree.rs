@@ -35,7 +35,7 @@ pub(crate) struct Set {
     /// Default retention of ended jobs
     #[arg(long, value_name = "SPAN|none", value_parser = span)]
     retain: Option<Bound<f64>>,
-    /// Default retention of failed and canceled jobs [default: that of --retain]
+    /// Default retention of failed and cancelled jobs [default: that of --retain]
     #[arg(long, value_name = "SPAN", value_parser = crate::span::span, requires = "retain")]
     retain_failed: Option<Duration>,
     /// Default lease of a running job

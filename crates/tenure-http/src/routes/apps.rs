@@ -41,8 +41,18 @@ fn looking() -> Vec<Endpoint> {
         refuses: &[ProblemType::NotFound, ProblemType::Validation],
         serve,
     };
-    let list = Answer { status: 200, summary: "All", kind: JSON, body: Some(Schemas::of::<AppList>) };
-    let lines = Answer { status: 200, summary: "They", kind: JSON, body: Some(Schemas::of::<AppLinesList>) };
+    let list = Answer {
+        status: 200,
+        summary: "The list of programs",
+        kind: JSON,
+        body: Some(Schemas::of::<AppList>),
+    };
+    let lines = Answer {
+        status: 200,
+        summary: "Lines of output, oldest first",
+        kind: JSON,
+        body: Some(Schemas::of::<AppLinesList>),
+    };
     vec![
         Endpoint {
             refuses: &[ProblemType::Validation],
@@ -54,14 +64,14 @@ fn looking() -> Vec<Endpoint> {
             "/v1/apps/triggered/{name}",
             "get_triggered_app",
             "Show a triggered program",
-            app(200, "It"),
+            app(200, "The program"),
             || routing::get(look::shown::<Triggered>),
         ),
         get(
             "/v1/apps/continuous/{name}",
             "get_continuous_app",
             "Show a continuous program",
-            app(200, "It"),
+            app(200, "The program"),
             || routing::get(look::shown::<Continuous>),
         ),
         Endpoint {
@@ -71,7 +81,7 @@ fn looking() -> Vec<Endpoint> {
                 "/v1/apps/continuous/{name}/lines",
                 "list_app_lines",
                 "Show the output of a continuous program",
-                app(200, "They"),
+                app(200, "The program"),
                 || routing::get(look::lines),
             )
         },
@@ -87,14 +97,14 @@ fn acting() -> Vec<Endpoint> {
         needs: MANAGE,
         within: Within::Whole,
         takes: Takes { query: &[SET], body: Some(body), needs_body: false, ..NOTHING },
-        answers: vec![app(200, "Done")],
+        answers: vec![app(200, "The program after the change")],
         refuses: &[ProblemType::NotFound],
         serve,
     };
     vec![
         Endpoint {
             needs: END,
-            answers: vec![job(202, "Job of the run")],
+            answers: vec![job(202, "The job of this run")],
             refuses: &[ProblemType::NotFound, ProblemType::StateConflict, ProblemType::IdTaken],
             ..post(
                 "/v1/apps/triggered/{name}/run",

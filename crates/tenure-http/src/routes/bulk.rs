@@ -15,7 +15,7 @@ pub(super) fn bulk() -> Vec<Endpoint> {
         method: Method::POST,
         path: "/v1/bulk",
         name: "operate_on_jobs",
-        summary: "Apply an action to all jobs that match a search, in a background job",
+        summary: "Apply an action to all jobs that match a search; it runs as a background job",
         needs: MANAGE,
         within: Within::Whole,
         takes: Takes { body: Some(Schemas::of::<BulkAsk>), once: true, ..NOTHING },

@@ -33,7 +33,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             method: Method::GET,
             path: "/v1/events",
             name: "list_events",
-            summary: "List or stream events; request text/event-stream for a live stream",
+            summary: "List or stream events; request text/event-stream for a stream",
             needs: READ,
             within: Within::Whole,
             takes: Takes { query: &FEED, waits: true, ..NOTHING },
@@ -97,7 +97,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             takes: NOTHING,
             answers: vec![Answer {
                 status: 200,
-                summary: "They",
+                summary: "The list of webhooks",
                 kind: JSON,
                 body: Some(Schemas::of::<WebhookList>),
             }],
@@ -112,7 +112,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             needs: MANAGE,
             within: Within::Whole,
             takes: NOTHING,
-            answers: vec![webhook(200, "It")],
+            answers: vec![webhook(200, "The webhook")],
             refuses: &[ProblemType::NotFound],
             serve: || routing::get(routes::get),
         },
@@ -120,15 +120,15 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             method: Method::PUT,
             path: "/v1/webhooks/{webhook_id}",
             name: "put_webhook",
-            summary: "Create or replace a webhook under a chosen ID. A new secret replaces the old one, which stays valid for a day; without one the secret is kept",
+            summary: "Create or replace a webhook under an ID that you choose; if you send a new secret, the old one stays valid for a day, and if you send none, the secret stays",
             needs: MANAGE,
             within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<WebhookAsk>), ..NOTHING },
             answers: vec![
-                webhook(200, "Updated"),
+                webhook(200, "The updated webhook"),
                 Answer {
                     status: 201,
-                    summary: "Created; includes the secret, which is shown only once",
+                    summary: "The new webhook, including its secret, which is shown only once",
                     kind: JSON,
                     body: Some(Schemas::of::<NewWebhookDocument>),
                 },
@@ -144,7 +144,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             needs: MANAGE,
             within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<WebhookPatch>), needs_body: false, ..NOTHING },
-            answers: vec![webhook(200, "Updated")],
+            answers: vec![webhook(200, "The updated webhook")],
             refuses: &[ProblemType::NotFound],
             serve: || routing::patch(routes::patch),
         },
@@ -156,7 +156,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             needs: MANAGE,
             within: Within::Whole,
             takes: NOTHING,
-            answers: vec![empty(204, "Deleted")],
+            answers: vec![empty(204, "The webhook was deleted")],
             refuses: &[ProblemType::NotFound],
             serve: || routing::delete(routes::delete),
         },
@@ -193,13 +193,13 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             method: Method::GET,
             path: "/v1/webhooks/{webhook_id}/deliveries",
             name: "list_deliveries",
-            summary: "List a webhook's deliveries and their attempts, latest first",
+            summary: "List a webhook's deliveries; with their attempts, latest first",
             needs: MANAGE,
             within: Within::Whole,
             takes: Takes { query: &DELIVERIES, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
-                summary: "A page",
+                summary: "A page of deliveries",
                 kind: JSON,
                 body: Some(Schemas::of::<DeliveryPage>),
             }],
@@ -226,13 +226,18 @@ const fn webhook(status: u16, summary: &'static str) -> Answer {
 }
 
 const fn callback_secret() -> Answer {
-    Answer { status: 200, summary: "It", kind: JSON, body: Some(Schemas::of::<CallbackSecret>) }
+    Answer {
+        status: 200,
+        summary: "The secret that signs job callbacks",
+        kind: JSON,
+        body: Some(Schemas::of::<CallbackSecret>),
+    }
 }
 
 const fn accepted() -> Answer {
     Answer {
         status: 202,
-        summary: "Delivery accepted",
+        summary: "The delivery was accepted",
         kind: JSON,
         body: Some(Schemas::of::<DeliveryAccepted>),
     }

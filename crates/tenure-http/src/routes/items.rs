@@ -15,7 +15,7 @@ pub(crate) fn items() -> Vec<Endpoint> {
             method: Method::GET,
             path: "/queue/{id}",
             name: "get_queue_item",
-            summary: "Show a job's status; redirects to the resource once the job has created one",
+            summary: "Show a job's status; redirects to the resource once the job has created it",
             needs: FOLLOW,
             within: Within::Jobs,
             takes: Takes {
@@ -41,7 +41,7 @@ pub(crate) fn items() -> Vec<Endpoint> {
             takes: NOTHING,
             answers: vec![
                 job(202, "The job is running and was asked to stop"),
-                empty(204, "Cancelled or deleted"),
+                empty(204, "The job was cancelled or deleted"),
             ],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::PreconditionFailed],
             serve: || routing::delete(item::delete),

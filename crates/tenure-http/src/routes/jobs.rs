@@ -24,7 +24,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             takes: Takes { body: Some(Schemas::of::<Submit>), once: true, waits: true, ..NOTHING },
             answers: vec![
                 job(200, "The job ended within the wait, or another job holds its unique key"),
-                job(202, "Accepted"),
+                job(202, "The job was accepted"),
             ],
             refuses: &[
                 ProblemType::UniqueConflict,
@@ -38,7 +38,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             method: Method::POST,
             path: "/v1/jobs/batch",
             name: "enqueue_jobs",
-            summary: "Enqueue up to 1000 jobs as JSON or application/x-ndjson: all or none, or each on its own with `atomic: false`",
+            summary: "Enqueue up to 1,000 jobs; send JSON or application/x-ndjson: all jobs or none, or each on its own with `atomic: false`",
             needs: ENQUEUE,
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<batch::Batch>), once: true, ..NOTHING },
@@ -93,7 +93,12 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 ..NOTHING
             },
             answers: vec![
-                Answer { status: 200, summary: "A page", kind: JSON, body: Some(Schemas::of::<JobPage>) },
+                Answer {
+                    status: 200,
+                    summary: "A page of jobs",
+                    kind: JSON,
+                    body: Some(Schemas::of::<JobPage>),
+                },
                 empty(304, "Not modified"),
             ],
             refuses: &[ProblemType::Validation],
@@ -103,11 +108,11 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             method: Method::PUT,
             path: "/v1/jobs/{id}",
             name: "put_job",
-            summary: "Enqueue a job under an ID chosen by the client; safe to repeat",
+            summary: "Enqueue a job under an ID that you choose; safe to repeat",
             needs: ENQUEUE,
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Submit>), waits: true, ..NOTHING },
-            answers: vec![job(200, "The job already exists"), job(201, "Accepted")],
+            answers: vec![job(200, "The job already exists"), job(201, "The job was accepted")],
             refuses: &[
                 ProblemType::IdTaken,
                 ProblemType::UniqueConflict,
@@ -132,7 +137,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             method: Method::PATCH,
             path: "/v1/jobs/{id}",
             name: "patch_job",
-            summary: "Change queue, priority, due time and other fields of a waiting job; requires If-Match",
+            summary: "Update a waiting job; changes its queue, priority, due time and other fields, and requires If-Match",
             needs: MANAGE,
             within: Within::Jobs,
             takes: Takes {
@@ -141,7 +146,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 matches: true,
                 ..NOTHING
             },
-            answers: vec![job(200, "Updated")],
+            answers: vec![job(200, "The updated job")],
             refuses: &[
                 ProblemType::NotFound,
                 ProblemType::Gone,
@@ -160,9 +165,9 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: NOTHING,
             answers: vec![
-                job(200, "Cancelled"),
+                job(200, "The job was cancelled"),
                 job(202, "The job is running and was asked to stop"),
-                empty(204, "Deleted"),
+                empty(204, "The job was deleted"),
             ],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::PreconditionFailed],
             serve: || routing::delete(act::delete),
@@ -198,7 +203,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             takes: Takes { query: &[REVEAL], ..NOTHING },
             answers: vec![Answer {
                 status: 200,
-                summary: "The attempts",
+                summary: "The list of attempts",
                 kind: JSON,
                 body: Some(Schemas::items_of::<AttemptDocument>),
             }],
@@ -226,7 +231,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             method: Method::GET,
             path: "/v1/jobs/{id}/logs",
             name: "list_log_lines",
-            summary: "Read or follow a job's log, as a page or a stream (Accept: text/plain, application/x-ndjson or text/event-stream)",
+            summary: "Read or follow a job's log; a page, or with Accept: text/plain, application/x-ndjson or text/event-stream a stream",
             needs: FOLLOW,
             within: Within::Jobs,
             takes: Takes {
@@ -243,7 +248,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             },
             answers: vec![Answer {
                 status: 200,
-                summary: "A page, or a stream in the accepted format",
+                summary: "A page of log lines, or a stream in the accepted format",
                 kind: JSON,
                 body: Some(Schemas::of::<LogPage>),
             }],
@@ -295,7 +300,10 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             needs: END,
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<act::CancelAsk>), needs_body: false, ..NOTHING },
-            answers: vec![job(200, "Cancelled"), job(202, "The job is running and was asked to stop")],
+            answers: vec![
+                job(200, "The job was cancelled"),
+                job(202, "The job is running and was asked to stop"),
+            ],
             refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::StateConflict],
             serve: || routing::post(act::cancel),
         },

@@ -34,7 +34,7 @@ pub(crate) struct Endpoint {
     pub path: &'static str,
     /// By which generated clients call it.
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// An imperative line of at most 60 characters; details may follow after a semicolon.
     pub summary: &'static str,
     /// Which right whoever asks has to have.
     pub needs: Needs,

@@ -73,8 +73,7 @@ pub(crate) async fn refuse_part(link: &mut Link) -> Result<(), Fault> {
     }
     let schema = &link.database.options.schema;
     Err(Fault::Broken(format!(
-        "a copy into it did not come to its end, so it has only a part of it; \
-         remove it (DROP SCHEMA \"{schema}\" CASCADE) and copy again"
+        "incomplete copy; remove it (DROP SCHEMA \"{schema}\" CASCADE) and copy again"
     )))
 }
 

@@ -1,5 +1,5 @@
 //! What a hundred thousand timers in one file cost. It measures, so it runs alone and by name:
-//! `cargo test --release -p tenure-sqlite --test file -- --ignored timers_many --nocapture`.
+//! `cargo test --release -p tenure-sqlite --test it -- --ignored timers_many --nocapture`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,7 +21,7 @@ pub const FIELDS: [(&str, &str); 15] = [
     ("queue", "queue"),
     ("kind", "kind"),
     ("tag", "a tag"),
-    ("id", "job ID, its beginning, or its short form 01a20712-29aa…451a"),
+    ("id", "job ID, its beginning, its last 8 digits, or its short form 01a20712-29aa…451a"),
     ("schedule", "schedule that created the job"),
     ("worker", "ID of the worker or host, its beginning, or its short form"),
     ("args", "value at a path in args, such as args.user.id:42"),

@@ -104,6 +104,19 @@ fn a_word_alone_is_the_start_of_an_id_or_part_of_a_kind() {
 }
 
 #[test]
+fn eight_digits_match_the_beginning_or_the_end_of_an_id() {
+    let both = |text: &str| vec![Condition::IdBegins(text.into()), Condition::IdBegins(format!("…{text}"))];
+    assert_eq!(conditions("id:8c4e5b10"), [Condition::OneOf(both("8c4e5b10"))]);
+    assert_eq!(conditions("id:9f02-6a2d8c4e5b10"), [Condition::OneOf(both("9f02-6a2d8c4e5b10"))]);
+    assert_eq!(conditions("-id:8c4e5b10"), [Condition::Not(Box::new(Condition::OneOf(both("8c4e5b10"))))]);
+    let any = [both("8c4e5b10"), vec![Condition::KindHolds("8c4e5b10".into())]].concat();
+    assert_eq!(conditions("8c4e5b10"), [Condition::OneOf(any)]);
+    for begin in ["8c4e5b1", "0190f5c2…5b10", "8c4e-5b1", "mail-address"] {
+        assert_eq!(conditions(&format!("id:{begin}")), [Condition::IdBegins(begin.into())]);
+    }
+}
+
+#[test]
 fn what_is_not_understood_is_told_with_its_place() {
     let told = |text: &str| {
         let bad = search(text, now()).unwrap_err();

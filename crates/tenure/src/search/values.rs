@@ -7,6 +7,9 @@ use super::lex::{Text, Word};
 use super::range::{numbers, spans, times};
 use super::{BadSearch, FIELDS};
 
+/// Hexadecimal digits that a text must have to match the end of an ID.
+const SHORTEST_END: usize = 8;
+
 /// What a word says.
 pub(super) fn condition(word: &Word, now: Timestamp) -> Result<Condition, BadSearch> {
     let mut any = Vec::new();
@@ -14,16 +17,25 @@ pub(super) fn condition(word: &Word, now: Timestamp) -> Result<Condition, BadSea
         any.push(match &word.field {
             Some(field) => of_field(word, field, value, now)?,
             None if value.text.parse::<JobId>().is_ok() => Condition::IdBegins(value.text.clone()),
-            None => Condition::OneOf(vec![
-                Condition::IdBegins(value.text.clone()),
-                Condition::KindHolds(value.text.clone()),
-            ]),
+            None => {
+                Condition::OneOf(ids(&value.text).chain([Condition::KindHolds(value.text.clone())]).collect())
+            }
         });
     }
     match any.pop() {
         Some(only) if any.is_empty() => Ok(only),
         last => Ok(Condition::OneOf(any.into_iter().chain(last).collect())),
     }
+}
+
+/// Returns the conditions of which one holds for a job with such an ID: the text begins the ID, or ends it if it is long
+/// enough to be the end that lists show.
+fn ids(text: &str) -> impl Iterator<Item = Condition> {
+    let is_of_id = |letter: char| letter.is_ascii_hexdigit() || letter == '-';
+    let digits = text.chars().filter(char::is_ascii_hexdigit).count();
+    let may_end = digits >= SHORTEST_END && text.chars().all(is_of_id) && text.parse::<JobId>().is_err();
+    let begins = Condition::IdBegins(text.to_owned());
+    std::iter::once(begins).chain(may_end.then(|| Condition::IdBegins(format!("…{text}"))))
 }
 
 fn of_field(word: &Word, field: &str, value: &Text, now: Timestamp) -> Result<Condition, BadSearch> {
@@ -44,7 +56,10 @@ fn of_field(word: &Word, field: &str, value: &Text, now: Timestamp) -> Result<Co
         "queue" => Condition::Queue(QueueName::new(text).map_err(refused)?),
         "kind" => Condition::Kind(Kind::new(text).map_err(refused)?),
         "tag" => Condition::Tag(Name::new("tag", text).map_err(refused)?),
-        "id" => Condition::IdBegins(text.to_owned()),
+        "id" => match ids(text).collect::<Vec<_>>() {
+            both if both.len() > 1 => Condition::OneOf(both),
+            _ => Condition::IdBegins(text.to_owned()),
+        },
         "schedule" => Condition::Timer(text.to_owned()),
         "worker" => Condition::HolderBegins(text.to_owned()),
         "error" => Condition::FailureHolds(text.to_owned()),

@@ -9,7 +9,7 @@
 //! The long one takes about a quarter of an hour, or three minutes with `hurried_clock`:
 //!
 //! ```sh
-//! cargo test -p tenure --test outages -- --ignored --nocapture servers_clock
+//! cargo test -p tenure --test it -- --ignored --nocapture servers_clock
 //! ```
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test that unwraps fails where it stands")]

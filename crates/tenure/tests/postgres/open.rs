@@ -47,7 +47,7 @@ async fn time_is_the_servers_unless_a_clock_is_given() {
 async fn what_cannot_be_opened_is_told_without_the_password() {
     let port = server().port();
     for (url, told) in [
-        ("postgres://me:hunter2@127.0.0.1:1/jobs".to_owned(), "no connection"),
+        ("postgres://me:hunter2@127.0.0.1:1/jobs".to_owned(), "cannot connect"),
         (format!("postgres://nobody:hunter2@127.0.0.1:{port}/postgres"), "nobody"),
         (format!("postgres://postgres:hunter2@127.0.0.1:{port}/nothing"), "nothing"),
         ("postgres://me:hunter2@h/jobs?sslmode=hunter2".to_owned(), "sslmode"),

@@ -13,7 +13,6 @@ use tenure::{SEARCH_FIELDS, limits};
 
 use super::job_new;
 use crate::asking::{Trouble, encoded};
-use crate::ids;
 use crate::layout;
 use crate::parts::{self, STATES, count, empty, list, no_jobs, short, state, text, time};
 use crate::visit::Visit;
@@ -33,9 +32,8 @@ pub(crate) async fn page(visit: Visit) -> Response {
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let (search, chosen, cursor) = (visit.said("q"), visit.said("state"), visit.said("cursor"));
     let chosen = STATES.iter().map(|(name, _)| *name).find(|name| *name == chosen).unwrap_or_default();
-    let asked = ids::expanded(&search);
     let mut path = format!("/v1/jobs?limit={SHOWN}");
-    for (key, value) in [("q", asked.as_str()), ("state", chosen), ("cursor", &cursor)] {
+    for (key, value) in [("q", search.as_str()), ("state", chosen), ("cursor", &cursor)] {
         if !value.is_empty() {
             path.push_str(&format!("&{key}={}", encoded(value)));
         }
