@@ -87,7 +87,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             }
         }
         div.bar {
-            @if acts && !jobs.is_empty() { (many(visit, &asked, chosen)) }
+            @if acts && !jobs.is_empty() { (many(visit, &search, chosen)) }
             div.push.bar { (kept::shown(visit, &search, chosen)) (columns::chooser(visit, &search, chosen)) }
         }
         div #list data-hold data-live=[is_live] {
