@@ -67,7 +67,11 @@ fn from_registry(line: &str) -> String {
     let Some((name, options)) = line.split_once(" = { workspace = true") else { return line.to_owned() };
     let version = env!("CARGO_PKG_VERSION");
     // A requirement matches a pre-release only if it names it; of a release, it names no patch version.
-    let required = if version.contains('-') { version } else { version.rsplit_once('.').unwrap().0 };
+    let required = if version.contains('-') {
+        version
+    } else {
+        version.rsplit_once('.').map_or(version, |(minor, _)| minor)
+    };
     match options {
         " }" | ", default-features = true }" => format!(r#"{name} = "{required}""#),
         // The workspace turns off the default features of this crate.
