@@ -89,7 +89,7 @@ fn workers_are_listed_and_one_is_shown_by_its_name() {
         good(tenure(&["worker", command, "ada"]));
         assert_eq!(told(), is, "{command}");
     }
-    let row = good(tenure(&["worker", "list", "--columns", "name,told", "--no-headers"]));
+    let row = good(tenure(&["worker", "list", "--columns", "name,command", "--no-headers"]));
     assert!(row.starts_with("ada\tterminate\n"), "{row}");
     assert_eq!(tenure(&["worker", "get", "bob"]).code, 5);
     assert_eq!(tenure(&["worker"]).code, 2, "it needs a program to run, or something to show");
