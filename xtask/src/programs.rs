@@ -23,15 +23,24 @@ const BUILD: &[&str] = &[
 ];
 
 /// The programs that take longest, longest first: started last, one of them would run alone at the end.
-const LONGEST: &[&str] =
-    &["tenure_cli it", "tenure_postgres conformance", "tenure_postgres it", "tenure it", DOCUMENTATION, BOOK];
+const LONGEST: &[&str] = &[
+    "tenure_cli it browser::",
+    "tenure_cli it",
+    "tenure_postgres conformance",
+    "tenure_postgres it",
+    "tenure it",
+    DOCUMENTATION,
+    BOOK,
+];
 
 const DOCUMENTATION: &str = "the documentation and its examples";
 const BOOK: &str = "the book";
 
-/// More threads than processors: most tests wait for servers and processes, and those of the program most of all.
+/// More threads than processors: most tests wait for servers and processes.
 const THREADS: &str = "--test-threads=4";
-const THREADS_OF_THE_LONGEST: &str = "--test-threads=8";
+
+/// A module with a lane of its own: its tests take turns with one browser, for as long as all others of its program.
+const BROWSER: (&str, &str) = ("tenure_cli it", "browser::");
 
 /// Fault tests that take minutes, which only `--long` runs.
 const LONG: &[(&str, &str)] = &[
@@ -114,6 +123,8 @@ pub fn run(
         println!("nothing to run: the build failed");
         return Ok(false);
     };
+    let browser = apart(&mut programs);
+    programs.extend(browser);
     if plan.is_long {
         programs.extend(long(&programs)?);
     }
@@ -132,6 +143,17 @@ pub fn run(
         );
     }
     lanes::run(longest_first(programs), &texts, tally)
+}
+
+/// Takes the browser's tests out of their program.
+fn apart(programs: &mut [Program]) -> Option<Program> {
+    let (name, module) = BROWSER;
+    let program = programs.iter_mut().find(|program| program.name == name)?;
+    let said = program.file.with_extension("browser.said");
+    let args = [program.args.as_slice(), &[module.to_owned()]].concat();
+    let browser = Program { name: format!("{name} {module}"), args, said, ..program.clone() };
+    program.args.extend(["--skip", module].map(str::to_owned));
+    Some(browser)
 }
 
 /// The long fault tests, each as a program of its own.
@@ -172,12 +194,11 @@ fn program_of(message: &Value) -> Option<Program> {
     let package = folder.file_name()?.to_string_lossy().replace('-', "_");
     let file = PathBuf::from(message["executable"].as_str()?);
     let name = format!("{package} {}", message["target"]["name"].as_str()?);
-    let threads = if name == LONGEST[0] { THREADS_OF_THE_LONGEST } else { THREADS };
     Some(Program {
         name,
         said: file.with_extension("said"),
         file,
-        args: vec![threads.to_owned()],
+        args: vec![THREADS.to_owned()],
         env: Vec::new(),
         folder,
         inputs: Vec::new(),
@@ -265,6 +286,18 @@ mod tests {
         ] {
             assert_eq!(program_of(&serde_json::from_str(line).unwrap()), None, "{line}");
         }
+    }
+
+    #[test]
+    fn the_browsers_tests_run_in_a_lane_of_their_own() {
+        let mut programs = [program("tenure ui", "a"), program(BROWSER.0, "b")];
+        let browser = apart(&mut programs).unwrap();
+        assert_eq!(
+            (browser.name.as_str(), browser.args.as_slice()),
+            (LONGEST[0], &["browser::".to_owned()][..])
+        );
+        assert_ne!(browser.said, programs[1].said);
+        assert_eq!(programs[1].args, ["--skip", "browser::"]);
     }
 
     #[test]
