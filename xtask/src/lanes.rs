@@ -113,7 +113,7 @@ fn in_lanes(
     Ok((failed, times))
 }
 
-/// What came of one that was run.
+/// The result of a program.
 struct Ran {
     said: File,
     passed: bool,
@@ -145,7 +145,7 @@ fn run_one(program: &Program) -> Result<Ran, Failure> {
     Ok(Ran { said: File::open(&program.said).map_err(lost(&program.name))?, passed, took })
 }
 
-/// How a program ended by itself, if it did, and after how long; one that takes longer than that is ended.
+/// Waits for a program, and kills it after the limit. Returns its status, if it ended by itself, and its time.
 fn ended(running: &mut Child, longest: Duration) -> std::io::Result<(Option<ExitStatus>, Duration)> {
     // Nobody says anything here: to wait for it is to wait.
     let (_silent, nothing) = mpsc::channel::<()>();

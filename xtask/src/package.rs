@@ -26,7 +26,7 @@ const OUT_OF_REACH: &[&str] = &[
     "download of config.json failed",
 ];
 
-/// How much of the packages is checked.
+/// The extent of the package checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Manifests, contents and order; nothing is compiled.
@@ -38,7 +38,7 @@ pub enum Depth {
 /// The checks of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Package {
-    /// How much of the packages is checked.
+    /// The extent of the package checks.
     pub depth: Depth,
     /// Fails if the registry cannot be reached. Otherwise the packages are then packed without a rehearsal.
     pub needs_registry: bool,

@@ -15,7 +15,7 @@ mod pages;
 
 use pages::PAGES;
 
-/// What `tenure` prints when no command is given.
+/// The text that `tenure` prints without a command.
 pub(crate) const START: &str = "\
 Tenure is a durable job queue, scheduler and lock service for Rust, on SQLite or PostgreSQL.
 
@@ -43,7 +43,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// Columns of help that is not printed to a terminal, and the most on one.
 const WIDTH: usize = 100;
 
-/// What is said about a command beside its options.
+/// The help of a command besides its options.
 pub(super) struct Page {
     /// Its place, such as `job list`.
     path: &'static str,
@@ -239,7 +239,7 @@ pub(crate) fn in_order(args: Vec<OsString>, program: &Command) -> Vec<OsString> 
     path.into_iter().chain(held).chain(rest).collect()
 }
 
-/// How many arguments belong to this option, if it is a shared one.
+/// Returns the number of arguments of a global option.
 fn values_behind(text: &str, shared: &Command) -> Option<usize> {
     let find = |is_it: &dyn Fn(&Arg) -> bool| shared.get_arguments().find(|arg| is_it(arg));
     if let Some(long) = text.strip_prefix("--") {

@@ -31,7 +31,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// What was said, if it is a part of an id and no whole one.
+    /// Returns the text if it is a part of an ID.
     pub(crate) fn of(said: &str) -> Option<Self> {
         let said = said.trim().to_ascii_lowercase();
         if let Some((begin, end)) = said.split_once('…').or_else(|| said.split_once("...")) {
@@ -44,7 +44,7 @@ impl Part {
         (LEAST..WHOLE).contains(&digits.len()).then_some(Self::Either(begin, end))
     }
 
-    /// Whether an id is meant.
+    /// Returns true if the text can be an ID.
     pub(crate) fn is_of(&self, id: &str) -> bool {
         match self {
             Self::Either(begin, end) => id.starts_with(begin) || id.ends_with(end),

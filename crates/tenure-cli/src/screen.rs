@@ -31,7 +31,7 @@ pub(crate) enum Tone {
 }
 
 impl Screen {
-    /// Whether it is in colour.
+    /// True if the output has color.
     pub(crate) fn is_coloured(&self) -> bool {
         self.coloured
     }
@@ -62,7 +62,7 @@ impl Screen {
 #[derive(Debug)]
 struct Pinned {
     lines: Vec<String>,
-    /// How many of them are on the screen.
+    /// Number of lines on the screen.
     shown: usize,
 }
 
@@ -93,7 +93,7 @@ impl Pinned {
     }
 }
 
-/// Whether lines can be pinned here.
+/// Returns true if the terminal can pin lines.
 pub(crate) fn can_pin() -> bool {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     let has_room = size().is_some_and(|(columns, lines)| columns >= ROOM.0 && lines >= ROOM.1);

@@ -48,7 +48,7 @@ pub(crate) fn interruptible(
             biased;
             done = done => done.unwrap_or_else(|_| Err(Failure::NotWhole("internal error; please report it".to_owned()))),
             _ = interrupted.recv() => {
-                // What is shown in place of itself does not end its line.
+                // A line that is redrawn in place ends without a newline.
                 if std::io::stderr().is_terminal() {
                     screen::tell_over("");
                 }

@@ -64,7 +64,7 @@ impl Trouble {
                 | ureq::Error::Rustls(_)
                 | ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve)
         ) || matches!(error, ureq::Error::Io(error) if refused(error));
-        // What is no TLS is no record of it.
+        // A plain HTTP answer is not a TLS record.
         let is_plain = error.to_string().contains("InvalidContentType");
         if let (true, Some(rest)) = (is_plain, url.strip_prefix("https://")) {
             let sentence = format!("{url} does not speak TLS; try http://{rest}");

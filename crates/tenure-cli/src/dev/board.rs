@@ -1,4 +1,4 @@
-//! What stays visible at a terminal while `tenure dev` runs: how jobs stand, where the dashboard is, and what to type.
+//! The lines that stay visible at a terminal while `tenure dev` runs: job counts, the dashboard's URL, and next commands.
 
 use tenure::{Event, Happening, JobId};
 

@@ -13,7 +13,7 @@ use super::line::{line, time_of};
 use crate::screen::{Screen, Tone};
 
 const SUMMARY_EVERY: Duration = Duration::from_secs(10);
-/// How often what is pinned to a terminal is drawn anew.
+/// Interval between two redraws of the pinned lines.
 const BOARD_EVERY: Duration = Duration::from_millis(500);
 
 /// What was seen while the program ran.
@@ -33,7 +33,7 @@ pub(crate) struct Show {
     pub(crate) seen: Seen,
     /// Every event is a line of its own, and not only the end of an attempt.
     pub(crate) is_verbose: bool,
-    /// What is pinned to the terminal, if there is one.
+    /// The lines pinned to the terminal, if there is one.
     pub(crate) board: Option<Board>,
 }
 
@@ -111,7 +111,7 @@ impl Show {
     }
 }
 
-/// Whether an attempt of a job has come to its end.
+/// Returns true if an attempt of a job has ended.
 fn ends_an_attempt(event: &Event) -> bool {
     match &event.what {
         Happening::Became { state, failure } => {

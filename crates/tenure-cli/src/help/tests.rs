@@ -161,7 +161,7 @@ fn shared_options_stand_before_the_command_or_behind_it() {
         ("tenure --url X exec -- ls --url Y", "tenure exec --url X -- ls --url Y"),
         ("tenure job list --url X", "tenure job list --url X"),
         ("tenure -ojson ps", "tenure ps -ojson"),
-        // What is wrong with the command is told, and not with its options.
+        // Report the mistake in the command rather than in its options.
         ("tenure --url X jbo", "tenure jbo"),
         ("tenure --url X queue lst", "tenure queue lst"),
         ("tenure --version", "tenure --version"),

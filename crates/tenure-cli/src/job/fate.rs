@@ -83,7 +83,7 @@ fn why_it_waits(client: &Client, id: &str, stopped: &Receiver<()>, tell: &dyn Fn
     }
 }
 
-/// What to do about a job that nobody here waits for any more.
+/// Returns the advice for a job that this command no longer waits for.
 fn goes_on(with: &With, id: &str) -> String {
     let short: String = id.chars().skip(id.chars().count().saturating_sub(8)).collect();
     match with.client.base() {
@@ -122,7 +122,7 @@ pub(super) fn result(with: &mut With, id: &str) -> Result<(), Failure> {
     if with.out.chosen().is_some() {
         return Ok(());
     }
-    // Who may enqueue need not be allowed to read.
+    // A token that may enqueue need not be allowed to read.
     match with.client.ask(&Ask::get(format!("/v1/jobs/{}/result", escaped(id)))) {
         Ok(answer) if answer.status == 200 && answer.text() != "null" => with.out.document(&answer.text())?,
         Ok(_) | Err(_) => {}

@@ -116,7 +116,7 @@ pub(crate) struct Out {
     on_terminal: bool,
     coloured: bool,
     time: TimeForm,
-    /// How wide the columns of the last table were: what follows it stands below them.
+    /// Column widths of the last table, so that later rows line up.
     widths: Vec<usize>,
 }
 

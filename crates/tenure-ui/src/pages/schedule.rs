@@ -118,7 +118,7 @@ fn agreed(visit: &Visit, zone: &Zone, schedule: &Value, became: &BTreeMap<String
     }
 }
 
-/// Whether a job of the latest runs has ended: the schedule itself notes that when it fires next.
+/// Returns true if a job of the latest runs has ended; the schedule records that only when it fires next.
 fn has_ended(id: &Value, became: &BTreeMap<String, String>) -> bool {
     let state = id.as_str().and_then(|id| became.get(id)).map(String::as_str);
     matches!(state, Some("succeeded" | "failed" | "cancelled"))
