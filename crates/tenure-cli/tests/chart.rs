@@ -300,12 +300,6 @@ fn linters_that_are_installed_find_nothing() {
     }
     let (passed, printed) = run_script("release/lint.sh", &[]);
     assert!(passed, "{printed}");
-    let is_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
-    let has_run = printed.lines().any(|line| line.starts_with("ok: "));
-    assert!(
-        has_run || !is_ci,
-        "no linter is installed; contrib/release/requirements.txt lists them\n{printed}"
-    );
 }
 
 #[test]

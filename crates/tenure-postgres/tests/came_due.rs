@@ -12,7 +12,7 @@ use given::jobs::{ask, new_job, new_jobs};
 use given::{host, options, schema, server, user};
 use tenure_core::{Due, QueueName};
 use tenure_postgres::PostgresStore;
-use tenure_store::{Hints, Jobs, Store};
+use tenure_store::{Hints, Jobs, Reservation, Store};
 use tokio::sync::watch;
 
 async fn opened(schema: &str) -> Arc<PostgresStore> {
@@ -51,6 +51,12 @@ async fn called(store: &PostgresStore, due: &mut watch::Receiver<u64>) {
     }
 }
 
+/// Half of the lease, or 5 s while another transaction of the server, such as that of another test, holds up cleaning.
+fn is_answered_before_a_look(reservation: &Reservation) {
+    let spans = [5, 30].map(|seconds| Some(Duration::from_secs(seconds)));
+    assert!(spans.contains(&reservation.due_in), "{:?}", reservation.due_in);
+}
+
 /// Whoever is granted something is told so before it is looked at what comes next.
 #[tokio::test]
 async fn whoever_was_answered_before_it_was_seen_what_comes_next_is_called() {
@@ -68,11 +74,7 @@ async fn whoever_was_answered_before_it_was_seen_what_comes_next_is_called() {
     due.mark_unchanged();
     let reservation = store.reserve(ask(host(1), 10)).await.unwrap();
     assert_eq!(reservation.jobs.len(), 1);
-    assert_eq!(
-        reservation.due_in,
-        Some(Duration::from_secs(30)),
-        "it is answered by what it has seen before"
-    );
+    is_answered_before_a_look(&reservation);
     called(&store, &mut due).await;
     let reservation = store.reserve(ask(host(1), 10)).await.unwrap();
     assert!(reservation.due_in.unwrap() <= Duration::from_secs(20), "{:?}", reservation.due_in);
@@ -101,11 +103,7 @@ async fn what_is_granted_is_told_though_what_is_around_cannot_be_read() {
         let reservation = store.reserve(ask(host(1), 10)).await.unwrap();
         assert_eq!(reservation.jobs.len(), 1);
         if looks_before {
-            assert_eq!(
-                reservation.due_in,
-                Some(Duration::from_secs(30)),
-                "it is answered before it has looked"
-            );
+            is_answered_before_a_look(&reservation);
             called(&store, &mut due).await;
         } else {
             assert_eq!(reservation.due_in, Some(Duration::ZERO), "the next turn does what else there is");

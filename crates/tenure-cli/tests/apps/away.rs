@@ -140,10 +140,11 @@ fn a_host_that_is_cut_off_ends_its_programs_before_another_begins_them() {
     let (url, wire) = (server.url(), Wire::to(server.port()));
     let through = url.replace(&format!(":{}", server.port()), &format!(":{}", wire.port));
     assert_ne!(through, url);
-    let mut away = stand.host(&["--db", &through, "--lease", "6s"]);
+    // A program has a tenth of the lease to take note of the signal, on a machine that runs much else.
+    let mut away = stand.host(&["--db", &through, "--lease", "15s"]);
     assert_eq!(stand.app_at(&url, &["run", "work"]).code, 0);
     let first = ["work", "only"].map(|name| stand.wait_for_lines(name, 1, SOON)[0].clone());
-    let _other = stand.host(&["--db", &url, "--lease", "6s"]);
+    let _other = stand.host(&["--db", &url, "--lease", "15s"]);
     until("the other one stands by", SOON, || stand.app_at(&url, &["list"]).out.contains("standing_by"));
     wire.cut(true);
     for (name, first) in ["work", "only"].into_iter().zip(&first) {
