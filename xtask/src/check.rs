@@ -95,6 +95,9 @@ fn of_missing(missing: Missing) -> Outcome {
     }
 }
 
+const OWN_PACKAGE: &[&str] =
+    &["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
+
 /// The driver of clippy beside cargo: as a compiler it lints and generates code in one pass.
 fn linter() -> Option<PathBuf> {
     let cargo = PathBuf::from(std::env::var_os("CARGO")?);
@@ -116,7 +119,18 @@ fn is_installed(root: &Path, subcommand: &str) -> Result<bool, Failure> {
 pub fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
+    forget_own_package(&mut command);
     command
+}
+
+/// Removes the variables that describe this package. Some build scripts run again when one of them changes, and cargo then
+/// compiles every crate that depends on theirs.
+pub fn forget_own_package(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| OWN_PACKAGE.iter().any(|own| name.starts_with(own))) {
+            command.env_remove(name);
+        }
+    }
 }
 
 /// The environment in which cargo compiles with lints, if the linter is there.

@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use crate::check::forget_own_package;
 use crate::failure::Failure;
 use crate::fresh::{self, Texts};
 use crate::last_words::why;
@@ -125,10 +126,11 @@ struct Ran {
 fn run_one(program: &Program) -> Result<Ran, Failure> {
     // In a file, so that it can be read while it runs.
     let said = File::create(&program.said).map_err(lost(&program.name))?;
-    let mut running = Command::new(&program.file)
+    let mut command = Command::new(&program.file);
+    forget_own_package(&mut command);
+    let mut running = command
         .args(&program.args)
         .current_dir(&program.folder)
-        .env("CARGO_MANIFEST_DIR", &program.folder)
         .envs(program.env.iter().cloned())
         .stdin(Stdio::null())
         .stderr(said.try_clone().map_err(lost(&program.name))?)
