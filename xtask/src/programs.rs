@@ -47,6 +47,7 @@ const LONG: &[(&str, &str)] = &[
     ("tenure it", "outages::thirty_kills_and_ten_promotions_on_a_hurried_clock"),
     ("tenure it", "timers::killed::hosts_that_are_killed_for_five_minutes_lose_and_double_no_slot"),
     ("tenure_cli it", "apps::fleet::a_hundred_kills"),
+    ("tenure_cli it", "contract::every_route_answers_as_its_description_says_whatever_else_it_is_asked"),
     ("tenure_cli it", "apps::records::a_hundred_programs_with_a_mebibyte_each"),
     ("tenure_cli it", "stops::it_ends_well_at_a_hundred_moments"),
     ("tenure_postgres it", "failover::ten_lagging_replicas_that_are_promoted_grant_no_fence_twice"),

@@ -18,6 +18,7 @@ use crate::body;
 use crate::callbacks::address::Allowed;
 use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
+use crate::health::LastCheck;
 use crate::hide::{Hiding, View};
 use crate::jobs::followers::Followers;
 use crate::kinds::known::KnownKinds;
@@ -93,6 +94,7 @@ struct Inner {
     room: body::Room,
     metrics: Metrics,
     troubles: Troubles,
+    readiness: LastCheck,
     roll: Roll,
     commands: Commands,
     key: OnceLock<Key>,
@@ -127,6 +129,7 @@ impl Api {
                 room: body::Room::default(),
                 metrics,
                 troubles: Troubles::default(),
+                readiness: LastCheck::default(),
                 roll: Roll::default(),
                 commands: Commands::default(),
                 key: OnceLock::new(),
@@ -277,6 +280,11 @@ impl Api {
     /// Which trouble was written down.
     pub(crate) fn troubles(&self) -> &Troubles {
         &self.inner.troubles
+    }
+
+    /// Returns the last result of the readiness check.
+    pub(crate) fn readiness(&self) -> &LastCheck {
+        &self.inner.readiness
     }
 
     /// What is counted.

@@ -1,4 +1,7 @@
-//! Whether it lives, whether it can be used, and what it is.
+//! Health checks, and the version.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::OriginalUri;
 use axum::http::StatusCode;
@@ -6,7 +9,8 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
-use tenure::limits;
+use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes};
+use tenure::{Clock, Fault, FaultCause, Invalid, Moment, Name, limits};
 
 use crate::answer;
 use crate::api::Api;
@@ -14,11 +18,18 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::troubles::Trouble;
 
+/// The age of a result that another check may use.
+const FRESH: Duration = Duration::from_secs(1);
+/// The time for a write, before the server counts as not ready.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The time for which the record of the last check is kept.
+const KEEP: Duration = Duration::from_secs(3600);
+
 /// Result of a readiness check.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Readiness {
     /// `ready`, `started`, or a short reason.
-    status: &'static str,
+    status: String,
     /// The individual checks, if requested with `verbose`.
     #[serde(skip_serializing_if = "Option::is_none")]
     checks: Option<Vec<Check>>,
@@ -32,7 +43,7 @@ pub(crate) struct Check {
     /// `true` if the check passed.
     ok: bool,
     /// Result of the check.
-    detail: &'static str,
+    detail: String,
 }
 
 /// `GET /livez`
@@ -45,14 +56,14 @@ pub(crate) async fn live() -> Response {
 /// A schema that is brought up to date, or a database that comes up later than this program, is no reason to be killed; once
 /// it has answered, an outage is none either.
 pub(crate) async fn started(api: Api) -> Response {
-    if !api.has_started() && store(&api).await.ok {
+    if !api.has_started() && reads(&api).await.is_ok() {
         api.start();
     }
     let (code, status) = match api.has_started() {
         true => (StatusCode::OK, "started"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "the store has not answered yet"),
     };
-    answer::json(code, &Readiness { status, checks: None })
+    answer::json(code, &Readiness { status: status.to_owned(), checks: None })
 }
 
 /// `GET /readyz`, and `GET /healthz`
@@ -60,31 +71,82 @@ pub(crate) async fn ready(api: Api, OriginalUri(uri): OriginalUri) -> Result<Res
     let is_verbose =
         Query::read(uri.query(), &["verbose"])?.text("verbose")?.is_some_and(|said| said != "false");
     let server = match api.is_leaving() {
-        true => Check { name: "server", ok: false, detail: "shutting down" },
-        false => Check { name: "server", ok: true, detail: "accepting requests" },
+        true => Check { name: "server", ok: false, detail: "shutting down".to_owned() },
+        false => Check { name: "server", ok: true, detail: "accepting requests".to_owned() },
     };
-    // Whoever is about to end need not know, unless it is asked.
+    // A server that shuts down does not need its store to say so.
     let asks_store = server.ok || is_verbose;
     let store = if asks_store { Some(store(&api).await) } else { None };
     let checks: Vec<Check> = [Some(server), store].into_iter().flatten().collect();
-    let status = match checks.iter().find(|check| !check.ok).map(|check| check.name) {
-        None => "ready",
-        Some("server") => "draining",
-        Some(_) => "store unavailable",
+    let status = match checks.iter().find(|check| !check.ok) {
+        None => "ready".to_owned(),
+        Some(Check { name: "server", .. }) => "draining".to_owned(),
+        Some(store) => format!("store unavailable: {}", store.detail),
     };
     let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Ok(answer::json(code, &Readiness { status, checks: is_verbose.then_some(checks) }))
 }
 
+/// Checks that the store answers and, unless this server is read-only, that it takes writes.
 async fn store(api: &Api) -> Check {
-    match api.tenure().queues().list().await {
-        Ok(_) => Check { name: "store", ok: true, detail: "reachable" },
-        Err(error) => {
-            let trouble = Trouble { what: "not ready", why: error.to_string(), stays: false };
+    let checked = match api.is_read_only() {
+        true => reads(api).await,
+        false => api.readiness().check(|| writes(api), api.tenure().store().clock()).await,
+    };
+    let detail = match checked {
+        Ok(()) if api.is_read_only() => "reachable".to_owned(),
+        Ok(()) => "reachable and writable".to_owned(),
+        Err(fault) => {
+            let trouble = Trouble { what: "not ready", why: fault.to_string(), stays: false };
             api.troubles().note(&trouble, api.tenure().store().clock().moment());
-            // What a store says of itself may name files and hosts: that is in the log.
-            Check { name: "store", ok: false, detail: "unavailable" }
+            // Other causes may name files and hosts: they are in the log.
+            let detail = fault.cause().map_or("see the server log", FaultCause::as_str).to_owned();
+            return Check { name: "store", ok: false, detail };
         }
+    };
+    Check { name: "store", ok: true, detail }
+}
+
+async fn reads(api: &Api) -> Result<(), Fault> {
+    api.tenure().store().counts().await.map(drop)
+}
+
+/// Writes a record that expires soon: only a write shows that the disk has room and that the database is writable.
+async fn writes(api: &Api) -> Result<(), Fault> {
+    let invalid = |invalid: Invalid| Fault::Broken(invalid.to_string());
+    let value = NewValue { value: Document::new(*b"{}").map_err(invalid)?, keep: Some(KEEP) };
+    let put = Put {
+        shelf: Name::new("shelf", "readiness").map_err(invalid)?,
+        key: RecordKey::new("write").map_err(invalid)?,
+        only: Only::Any,
+        to: Some(value),
+    };
+    let writes = Writes { records: vec![put], ..Writes::default() };
+    api.tenure().store().write_records(writes).await.map(drop)
+}
+
+/// The last result of the write check. Checks that arrive together share one write, however many clients ask.
+#[derive(Debug, Default)]
+pub(crate) struct LastCheck(tokio::sync::Mutex<Option<(Moment, Result<(), Fault>)>>);
+
+impl LastCheck {
+    async fn check<F: Future<Output = Result<(), Fault>>>(
+        &self,
+        write: impl FnOnce() -> F,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(), Fault> {
+        let mut last = self.0.lock().await;
+        if let Some((at, result)) = &*last
+            && clock.moment().since(*at) < FRESH
+        {
+            return result.clone();
+        }
+        let result = tokio::select! {
+            result = write() => result,
+            () = clock.sleep(PATIENCE) => Err(Fault::Unknown(FaultCause::NoAnswer.as_str().to_owned())),
+        };
+        *last = Some((clock.moment(), result.clone()));
+        result
     }
 }
 

@@ -30,14 +30,18 @@ impl From<BadSearch> for Problem {
 impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         // What a store says of itself may name files and hosts: that is for whoever runs it.
+        let cause = fault.cause().map(|cause| format!(": {}", cause.as_str())).unwrap_or_default();
         match fault {
             Fault::Unavailable(why) => {
-                Self::new(ProblemType::StorageUnavailable, "the store is unavailable; retry later")
+                let detail = format!("the store is unavailable{cause}; retry later");
+                Self::new(ProblemType::StorageUnavailable, detail)
                     .retry_after(STORE_AGAIN)
                     .because(passes("the store is unavailable", why))
             }
             Fault::Unknown(why) => {
-                let detail = "the connection to the store was lost before it answered, so the outcome is unknown; check it, or retry an idempotent request";
+                let detail = format!(
+                    "the store did not confirm the change{cause}, so the outcome is unknown; check it, or retry an idempotent request"
+                );
                 Self::new(ProblemType::StorageUnavailable, detail)
                     .with("outcome_known", false)
                     .retry_after(STORE_AGAIN)
@@ -47,8 +51,10 @@ impl From<Fault> for Problem {
                 Self::new(ProblemType::Draining, "the server is shutting down; use another server")
                     .retry_after(STORE_AGAIN)
             }
-            Fault::Broken(why) => Self::new(ProblemType::Internal, "the store is broken; see the server log")
-                .because(stays("the store is broken", why)),
+            Fault::Broken(why) => {
+                let detail = format!("the store is broken{cause}; see the server log");
+                Self::new(ProblemType::Internal, detail).because(stays("the store is broken", why))
+            }
         }
     }
 }

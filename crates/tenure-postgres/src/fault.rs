@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use tenure_store::Fault;
+use tenure_store::{Fault, FaultCause};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -34,7 +34,7 @@ pub(crate) fn is_unreadable(fault: &Fault) -> bool {
 
 /// What to say when the server did not answer in time.
 pub(crate) fn too_late(effect: Effect) -> Fault {
-    passing(effect, "the server did not answer in time")
+    passing(effect, FaultCause::NoAnswer.as_str())
 }
 
 /// What to say when a server that was there is not any more.
@@ -51,18 +51,31 @@ pub(crate) fn fault_of(error: &Error, effect: Effect) -> Fault {
         return passing(effect, format!("lost the connection to the server ({error})"));
     };
     let text = format!("{} ({})", said.message(), said.code().code());
+    let text = cause_of(said.code()).map_or(text.clone(), |cause| format!("{}: {text}", cause.as_str()));
     match said.code() {
         // The server goes down in the midst of it; what it was doing may have been done.
         &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN => passing(effect, text),
+        // A pooler says so when its own connection to the server was lost.
+        code if code.code().starts_with("08") => passing(effect, text),
         code if is_passing(code) => Fault::Unavailable(text),
         _ => Fault::Broken(format!("the server refused a statement: {text}")),
+    }
+}
+
+/// Returns the cause that a client may learn.
+fn cause_of(code: &SqlState) -> Option<FaultCause> {
+    match code {
+        &SqlState::DISK_FULL => Some(FaultCause::DiskFull),
+        &SqlState::READ_ONLY_SQL_TRANSACTION => Some(FaultCause::ReadOnly),
+        &SqlState::TOO_MANY_CONNECTIONS => Some(FaultCause::TooManyConnections),
+        &SqlState::OUT_OF_MEMORY => Some(FaultCause::OutOfMemory),
+        _ => None,
     }
 }
 
 /// What the server refused as a whole, for a reason that passes.
 fn is_passing(code: &SqlState) -> bool {
     const CLASSES: &[&str] = &[
-        "08", // the connection
         "25", // the state of the transaction: a server that became a replica takes no writes
         "26", // a prepared statement that is not there: another server answers now
         "40", // a serialisation failure or a deadlock

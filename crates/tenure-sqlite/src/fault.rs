@@ -2,7 +2,7 @@
 
 use rusqlite::{Error, ErrorCode, ffi, types::Type};
 use tenure_core::{JobId, LeaseName, Name};
-use tenure_store::Fault;
+use tenure_store::{Fault, FaultCause};
 
 /// Says that a stored value cannot be read: only another program can have written it.
 pub(crate) fn unreadable(what: impl std::fmt::Display) -> Error {
@@ -64,18 +64,21 @@ pub(crate) fn fault_of(error: &Error) -> Fault {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
             unavailable("another process holds the write lock for too long")
         }
-        ErrorCode::DiskFull => unavailable("the disk is full; free some space and retry"),
+        ErrorCode::DiskFull => {
+            unavailable(&format!("{}; free some space and retry", FaultCause::DiskFull.as_str()))
+        }
         ErrorCode::SystemIoFailure => Fault::Unavailable(format!("disk I/O error ({})", detail(failure))),
-        ErrorCode::OutOfMemory => unavailable("out of memory"),
+        ErrorCode::OutOfMemory => unavailable(FaultCause::OutOfMemory.as_str()),
         ErrorCode::OperationInterrupted | ErrorCode::OperationAborted | ErrorCode::SchemaChanged => {
             unavailable("the statement was interrupted")
         }
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
             Fault::Broken("the file is damaged; restore a backup".to_owned())
         }
-        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
-            Fault::Broken("the file is not writable; check its permissions".to_owned())
-        }
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Fault::Broken(format!(
+            "{}: the file is not writable; check its permissions",
+            FaultCause::ReadOnly.as_str()
+        )),
         ErrorCode::CannotOpen => {
             Fault::Broken("cannot open the file; check that its directory is writable".to_owned())
         }

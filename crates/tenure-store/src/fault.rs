@@ -17,7 +17,50 @@ pub enum Fault {
     Closed,
 }
 
+/// A cause of a fault that a client may learn: it names no file, host or table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultCause {
+    /// The disk of the store has no room.
+    DiskFull,
+    /// The store accepts no writes.
+    ReadOnly,
+    /// The database server accepts no more connections.
+    TooManyConnections,
+    /// The store's process has no memory left.
+    OutOfMemory,
+    /// The store took too long.
+    NoAnswer,
+}
+
+impl FaultCause {
+    const ALL: [Self; 5] =
+        [Self::DiskFull, Self::ReadOnly, Self::TooManyConnections, Self::OutOfMemory, Self::NoAnswer];
+
+    /// Returns the words for it. A store that knows the cause of a [`Fault`] writes them into its text.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DiskFull => "disk full",
+            Self::ReadOnly => "database is read-only",
+            Self::TooManyConnections => "too many database connections",
+            Self::OutOfMemory => "out of memory",
+            Self::NoAnswer => "the database did not answer in time",
+        }
+    }
+}
+
 impl Fault {
+    /// Returns the cause, if the store knows one that a client may learn.
+    #[must_use]
+    pub fn cause(&self) -> Option<FaultCause> {
+        match self {
+            Self::Unavailable(text) | Self::Unknown(text) | Self::Broken(text) => {
+                FaultCause::ALL.into_iter().find(|cause| text.contains(cause.as_str()))
+            }
+            Self::Closed => None,
+        }
+    }
+
     /// Returns `true` if a retry may help.
     #[must_use]
     pub fn is_passing(&self) -> bool {

@@ -39,7 +39,7 @@ pub use copying::{
     Copied, CopiedJob, CopiedLimit, CopiedQueue, Copies, CopyEnd, CopyRefusal, InTheWay, Item, KeyHold, Rest,
     Totals, copy,
 };
-pub use fault::Fault;
+pub use fault::{Fault, FaultCause};
 pub use faulty::{Faults, FaultyStore, Tally};
 pub use filter::{Cursor, Filter, ListedBy, Order};
 pub use hosts::{Host, Hosts};

@@ -5,12 +5,11 @@
 
 use md5::{Digest, Md5};
 use tenure_core::{AppId, AppUse, Invalid, check_program, limits};
-use tenure_store::{Fault, Store};
+use tenure_store::Store;
 
+use crate::until_known::until_known;
 use crate::{Error, Tenure};
 
-/// Times that a claim whose outcome is unknown is repeated before the program is told.
-const REPEATS: u32 = 3;
 /// What the names of sites end with that are served under the common domain.
 const SITE_DOMAIN: &str = ".azurewebsites.net";
 
@@ -63,16 +62,11 @@ impl Tenure {
         let app = AppId::new(app)?;
         check_program(program)?;
         let host = self.draw_host();
-        let mut repeats = REPEATS;
-        loop {
-            match self.store().claim_app(&app, program, host).await {
-                Ok(Ok(claimed)) => return Ok(self.with_app(claimed)),
-                Ok(Err(other)) => {
-                    let by = Box::new(other);
-                    return Err(Error::AppTaken { program: program.to_owned(), by });
-                }
-                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
-                Err(fault) => return Err(fault.into()),
+        match until_known(|| self.store().claim_app(&app, program, host)).await? {
+            Ok(claimed) => Ok(self.with_app(claimed)),
+            Err(other) => {
+                let by = Box::new(other);
+                Err(Error::AppTaken { program: program.to_owned(), by })
             }
         }
     }

@@ -72,6 +72,7 @@ mod tenure;
 pub mod testing;
 mod timer;
 mod unique;
+mod until_known;
 mod wait;
 mod worker;
 mod writer;
@@ -122,8 +123,8 @@ pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOpt
 pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, SqliteStore, rusqlite};
 pub use tenure_store::{
     Accepted, Call, CallMeasure, Chance, ChangeOutcome, ClaimMeasure, Clock, Copied, CopyRefusal, Count,
-    Cursor, Event, Fault, Faults, FaultyStore, Filter, Finding, Happening, Hearing, Histogram, Host,
-    InTheWay, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo,
+    Cursor, Event, Fault, FaultCause, Faults, FaultyStore, Filter, Finding, Happening, Hearing, Histogram,
+    Host, InTheWay, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo,
     LimitPage, ListedBy, ManualClock, MeasuredStore, Measures, MemoryStore, Migration, Moment, Oldest, Order,
     Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renewal, Report,
     Reported, Reserve, Settled, Sizes, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerAct,

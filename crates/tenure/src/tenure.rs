@@ -9,7 +9,7 @@ use tenure_core::{
     AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, SlotRecord, Timestamp, explain,
     limits,
 };
-use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Fault, Host, Store};
+use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Host, Store};
 use tokio::sync::broadcast;
 
 use crate::app::Nameless;
@@ -19,13 +19,11 @@ use crate::remote::Lines;
 use crate::stats::{self, Heap};
 use crate::tender::Tender;
 use crate::timer::Heart;
+use crate::until_known::until_known;
 use crate::{
     Draft, Enqueue, Error, Job, Jobs, Leases, Limits, OpenOptions, Queues, Remote, Stats, Timers, Totals,
     WorkerCommand,
 };
-
-/// Times that an enqueueing whose outcome is unknown is repeated before its caller is told.
-const REPEATS: u32 = 3;
 
 /// Calls that fired timers, by which a slow listener may fall behind before it misses some.
 const FIRED_KEPT: usize = 256;
@@ -198,21 +196,15 @@ impl Tenure {
 
     /// Every job of the batch has its id, so that repeating what may have been done is harmless.
     async fn insist(&self, batch: Vec<NewJob>) -> Result<Vec<Accepted>, Error> {
-        let mut repeats = REPEATS;
-        loop {
-            match self.store().enqueue(batch.clone()).await {
-                Ok(Enqueued::Stored(accepted)) => {
-                    let is_new = |accepted: &Accepted| {
-                        matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. })
-                    };
-                    let new = batch.iter().zip(&accepted).filter(|(_, accepted)| is_new(accepted));
-                    self.heap().enqueued(new.map(|(job, _)| job), self.now());
-                    return Ok(accepted);
-                }
-                Ok(Enqueued::Refused { index, refusal }) => return Err(Error::Refused { index, refusal }),
-                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
-                Err(fault) => return Err(fault.into()),
+        match until_known(|| self.store().enqueue(batch.clone())).await? {
+            Enqueued::Stored(accepted) => {
+                let is_new =
+                    |accepted: &Accepted| matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. });
+                let new = batch.iter().zip(&accepted).filter(|(_, accepted)| is_new(accepted));
+                self.heap().enqueued(new.map(|(job, _)| job), self.now());
+                Ok(accepted)
             }
+            Enqueued::Refused { index, refusal } => Err(Error::Refused { index, refusal }),
         }
     }
 

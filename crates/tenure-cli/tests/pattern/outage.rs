@@ -1,5 +1,6 @@
 //! The store is away for a while.
 
+use std::process::Command;
 use std::time::Duration;
 
 use own_postgres::Server;
@@ -73,4 +74,29 @@ fn a_file_that_somebody_else_locks_is_told_of_and_got_over() {
     let lock = || other.execute_batch("BEGIN IMMEDIATE").unwrap();
     // Each of them waits a while for the lock before it is refused.
     keeps_its_head(&stand, 2, lock, || other.execute_batch("ROLLBACK").unwrap());
+}
+
+/// A server whose writes fail is not ready, and says why: reads alone are no use to a client that submits jobs.
+#[test]
+fn a_server_that_cannot_write_is_not_ready_and_tells_the_cause() {
+    let database = Server::start_hasty().unwrap();
+    let stand = Stand::on(&database.url(), "unwritable");
+    let read_only = |is_on: bool| {
+        let set = format!("ALTER SYSTEM SET default_transaction_read_only = {is_on}");
+        for sql in [set.as_str(), "SELECT pg_reload_conf()"] {
+            let done = Command::new("psql").args(["-qd", &database.url(), "-c", sql]).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+        }
+    };
+    let ready = || ask(&stand.first(), "GET", "/readyz?verbose", "", "");
+    assert_eq!(ready().0, 200);
+    read_only(true);
+    until("it is not ready", || ready().0 == 503);
+    assert_eq!(json_of(&ready())["status"], "store unavailable: database is read-only");
+    let refused = ask(&stand.first(), "POST", "/v1/jobs", "", &stand.job("star", json!({})).to_string());
+    assert_eq!(refused.0, 503, "{refused:?}");
+    let detail = json_of(&refused)["detail"].to_string();
+    assert!(detail.contains("database is read-only"), "{detail}");
+    read_only(false);
+    until("it is ready again", || ready().0 == 200);
 }

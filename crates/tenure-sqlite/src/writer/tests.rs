@@ -65,7 +65,7 @@ fn a_full_disk_undoes_the_whole_group_and_nothing_of_it_is_kept_in_mind() {
     writer.write(vec![small, large, last]);
     for answer in [&mut small_answer, &mut large_answer, &mut last_answer] {
         let fault = answer.try_recv().unwrap().unwrap_err();
-        assert!(matches!(&fault, Fault::Unavailable(text) if text.contains("disk is full")), "{fault}");
+        assert!(matches!(&fault, Fault::Unavailable(text) if text.contains("disk full")), "{fault}");
     }
     assert_eq!(count(&writer, "SELECT count(*) FROM job"), 1);
     assert_eq!(count(&writer, "SELECT count(*) FROM queue"), 1);

@@ -10,10 +10,8 @@ use super::hold::Hold;
 use super::own_names::check_is_users;
 use super::past;
 use super::tally::LeaseTally;
+use crate::until_known::until_known;
 use crate::{Error, Tenure};
-
-/// Times that a wish whose outcome is unknown is repeated before its caller is told.
-const REPEATS: u32 = 3;
 
 /// The leases of a store: names that one holder at a time can hold.
 #[derive(Debug)]
@@ -146,17 +144,9 @@ impl<'a> Leases<'a> {
     /// Every one of these wishes may be repeated without harm.
     pub(crate) async fn wish(&self, name: &LeaseName, act: LeaseAct) -> Result<LeaseOutcome, Error> {
         let wish = LeaseWish { name: name.clone(), act };
-        let mut repeats = REPEATS;
-        loop {
-            match self.tenure.store().lease(vec![wish.clone()]).await {
-                Ok(outcomes) => {
-                    let nothing = || Fault::Broken("the store returned no result".to_owned());
-                    return Ok(outcomes.into_iter().next().ok_or_else(nothing)?);
-                }
-                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
-                Err(fault) => return Err(fault.into()),
-            }
-        }
+        let outcomes = until_known(|| self.tenure.store().lease(vec![wish.clone()])).await?;
+        let nothing = || Fault::Broken("the store returned no result".to_owned());
+        Ok(outcomes.into_iter().next().ok_or_else(nothing)?)
     }
 }
 

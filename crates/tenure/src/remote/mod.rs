@@ -8,15 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{HostId, Job as JobRecord, Reserved, RetryPolicy, Settlement, Verdict};
-use tenure_store::{Fault, Held, Renew, Renewal, Report, Reported, Reservation, Reserve, Settled};
+use tenure_store::{Held, Renew, Renewal, Report, Reported, Reservation, Reserve, Settled};
 
+use crate::until_known::until_known;
 use crate::{Error, Tenure};
 
 pub use leases::{LeaseGrant, Leased};
 pub(crate) use line::Lines;
-
-/// Times that a settling whose outcome is unknown is repeated before its caller is told.
-const REPEATS: u32 = 3;
 
 /// What workers and holders outside of this program ask of the store through it.
 ///
@@ -93,23 +91,17 @@ impl<'a> Remote<'a> {
         };
         let jobs: Vec<Arc<JobRecord>> = endings.iter().map(|ending| Arc::clone(&ending.job)).collect();
         let settlements: Vec<Settlement> = endings.into_iter().map(settle).collect();
-        let mut repeats = REPEATS;
-        loop {
-            match self.tenure.store().settle(settlements.clone(), then.clone()).await {
-                Ok(turn) => {
-                    let settled = jobs.iter().zip(&settlements).zip(&turn.settled);
-                    let settled = settled.map(|((job, settlement), settled)| (&**job, settlement, *settled));
-                    self.tenure.heap().settled(settled, self.tenure.now());
-                    self.tenure.heap().granted(turn.reservation.jobs.iter().map(Reserved::job));
-                    return Ok((turn.settled, Claimed::of(turn.reservation)));
-                }
-                Err(Fault::Unknown(_)) if repeats > 0 && !settlements.is_empty() => {
-                    // Something may have been granted already; what nobody hears of lapses.
-                    (repeats, then) = (repeats - 1, None);
-                }
-                Err(fault) => return Err(fault.into()),
-            }
-        }
+        // A claim is not repeated: it may have granted jobs, whose leases expire.
+        let mut settle = || self.tenure.store().settle(settlements.clone(), then.take());
+        let turn = match settlements.is_empty() {
+            true => settle().await?,
+            false => until_known(settle).await?,
+        };
+        let settled = jobs.iter().zip(&settlements).zip(&turn.settled);
+        let settled = settled.map(|((job, settlement), settled)| (&**job, settlement, *settled));
+        self.tenure.heap().settled(settled, self.tenure.now());
+        self.tenure.heap().granted(turn.reservation.jobs.iter().map(Reserved::job));
+        Ok((turn.settled, Claimed::of(turn.reservation)))
     }
 
     /// Gives back what was granted to somebody who will not hear of it. No attempt is spent.

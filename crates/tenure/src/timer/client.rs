@@ -15,10 +15,8 @@ use super::explain::{TimerWhy, explain_with, open_jobs};
 use super::heartbeat::Heartbeat;
 use super::hours::{self, CalendarHours};
 use super::trigger::Trigger;
+use crate::until_known::until_known;
 use crate::{Error, Job, Tenure};
-
-/// Times that a request whose outcome is unknown is repeated before its caller is told. Repeating is harmless.
-const REPEATS: u32 = 3;
 
 /// The timers of a store. A timer is a named schedule with a job.
 #[derive(Debug, Clone, Copy)]
@@ -106,19 +104,9 @@ impl<'a> Timers<'a> {
     }
 
     async fn insist_on_setting(&self, timer: &NewTimer) -> Result<TimerSet, Fault> {
-        let mut repeats = REPEATS;
-        loop {
-            match self.tenure.store().set_timers(vec![timer.clone()], None).await {
-                Ok(set) => {
-                    return set
-                        .first()
-                        .copied()
-                        .ok_or_else(|| Fault::Broken("the store returned no result for a timer".into()));
-                }
-                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
-                Err(fault) => return Err(fault),
-            }
-        }
+        let set = until_known(|| self.tenure.store().set_timers(vec![timer.clone()], None)).await?;
+        let nothing = || Fault::Broken("the store returned no result for a timer".into());
+        set.first().copied().ok_or_else(nothing)
     }
 
     /// Returns a timer with its next run, the last decided run, and the time of its last job.
@@ -270,17 +258,14 @@ impl<'a> Timers<'a> {
 
     pub(super) async fn change(&self, name: &str, mut act: TimerAct) -> Result<TimerOutcome, Error> {
         let name = name_of(name)?;
-        let mut repeats = REPEATS;
-        loop {
-            match self.tenure.store().change_timer(&name, act.clone()).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(Fault::Unknown(_)) if repeats > 0 => repeats -= 1,
-                Err(fault) => return Err(fault.into()),
-            }
+        let changed = until_known(|| {
+            let this_time = act.clone();
             if let (TimerAct::Trigger { id, .. }, true) = (&mut act, cfg!(mutant = "trigger-drawn-again")) {
                 *id = self.tenure.new_id();
             }
-        }
+            self.tenure.store().change_timer(&name, this_time)
+        });
+        Ok(changed.await?)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::common;
 
 mod complete;
 mod copy;
+mod cut;
 mod idle;
 mod open;
 mod outside;

@@ -6,8 +6,9 @@ use tenure_core::{Fence, LeaseOutcome, LeaseRefusal, Timestamp, Ttl};
 use tenure_store::{Fault, Moment};
 
 use super::entry::{Entry, Had, Kind, Stage};
-use super::{Book, Gone, LOOK, Now, Number, Output, REPEATS, Request, SPREAD, STAY};
+use super::{Book, Gone, LOOK, Now, Number, Output, Request, SPREAD, STAY};
 use crate::holding::Loss;
+use crate::until_known::{REPEATS, still_unknown};
 
 /// An answer to one wish, and when that was sent.
 struct Answer {
@@ -255,7 +256,11 @@ impl Book {
                 if goes_on {
                     wanted.last = Some(Err(fault.clone()));
                 } else {
-                    self.out.push(Output::Failed { number, fault: fault.clone() });
+                    let fault = match wanted.unknown && !is_unknown {
+                        true => still_unknown("no answer to an earlier try", fault),
+                        false => fault.clone(),
+                    };
+                    self.out.push(Output::Failed { number, fault });
                     self.give_up(now, number);
                 }
             }

@@ -50,8 +50,6 @@ const HINTS_APART: Duration = Duration::from_secs(1);
 const SPREAD: Duration = Duration::from_millis(200);
 /// Requests under way, beyond which only renewals are sent.
 const UNDER_WAY: usize = 4;
-/// Times that an acquisition whose outcome is unknown is repeated for somebody who does not wait.
-const REPEATS: u32 = 3;
 /// A lease without end that cannot be given back is tried for so long once nobody is left.
 const LAST_WORDS: Duration = Duration::from_secs(60);
 
