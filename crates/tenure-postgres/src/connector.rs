@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
-use tenure_store::Fault;
+use tenure_store::{Fault, FaultCause};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Notification};
 
-use crate::fault::{Effect, passing};
+use crate::fault::{Effect, passing, text_of};
 use crate::tls::Encrypts;
 
 /// What hears the notifications of a connection.
@@ -83,9 +83,18 @@ fn no_connection(error: &tokio_postgres::Error) -> Fault {
                 "the server's TLS certificate does not meet the URL's requirements ({error}{why})"
             ));
         }
-        return passing(Effect::None, format!("cannot connect to the server ({error}{why})"));
+        // tokio-postgres says so of a server that is up, and takes no writes.
+        let is_read_only = error
+            .source()
+            .and_then(|source| source.downcast_ref::<std::io::Error>())
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+        let text = match is_read_only {
+            true => FaultCause::ReadOnly.as_str().to_owned(),
+            false => format!("cannot connect to the server ({error}{why})"),
+        };
+        return passing(Effect::None, text);
     };
-    let text = format!("the server refused the connection: {} ({})", said.message(), said.code().code());
+    let text = format!("the server refused the connection: {}", text_of(said));
     // A wrong password or a database that is not there is for a person to see to.
     if said.code().code().starts_with("28") || said.code().code().starts_with("3D") {
         return Fault::Broken(text);

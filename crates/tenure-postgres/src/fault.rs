@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use tenure_store::{Fault, FaultCause};
 use tokio_postgres::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 /// What has been done when something goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +50,7 @@ pub(crate) fn fault_of(error: &Error, effect: Effect) -> Fault {
     let Some(said) = error.as_db_error() else {
         return passing(effect, format!("lost the connection to the server ({error})"));
     };
-    let text = format!("{} ({})", said.message(), said.code().code());
-    let text = cause_of(said.code()).map_or(text.clone(), |cause| format!("{}: {text}", cause.as_str()));
+    let text = text_of(said);
     match said.code() {
         // The server goes down in the midst of it; what it was doing may have been done.
         &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN => passing(effect, text),
@@ -59,6 +58,15 @@ pub(crate) fn fault_of(error: &Error, effect: Effect) -> Fault {
         code if code.code().starts_with("08") => passing(effect, text),
         code if is_passing(code) => Fault::Unavailable(text),
         _ => Fault::Broken(format!("the server refused a statement: {text}")),
+    }
+}
+
+/// Returns the server's words, after the cause if a client may learn it.
+pub(crate) fn text_of(said: &DbError) -> String {
+    let text = format!("{} ({})", said.message(), said.code().code());
+    match cause_of(said.code()) {
+        Some(cause) => format!("{}: {text}", cause.as_str()),
+        None => text,
     }
 }
 

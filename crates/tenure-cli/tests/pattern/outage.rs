@@ -96,7 +96,7 @@ fn a_server_that_cannot_write_is_not_ready_and_tells_the_cause() {
     let refused = ask(&stand.first(), "POST", "/v1/jobs", "", &stand.job("star", json!({})).to_string());
     assert_eq!(refused.0, 503, "{refused:?}");
     let detail = json_of(&refused)["detail"].to_string();
-    assert!(detail.contains("database is read-only"), "{detail}");
+    assert!(detail.contains("database is read-only"), "{detail} {:?}", stand.complaints());
     read_only(false);
     until("it is ready again", || ready().0 == 200);
 }
