@@ -36,6 +36,7 @@ mod front;
 mod gates;
 mod grants;
 mod hosts;
+mod identity;
 mod inspect;
 mod key_views;
 mod keyed;

@@ -25,6 +25,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use crate::command::{Command, Reply};
 use crate::connection::reading;
 use crate::fault::fault_of;
+use crate::identity::{Identity, Lost};
 use crate::inspect::{broken, of_file};
 use crate::look::looking;
 use crate::open::Way;
@@ -51,6 +52,7 @@ pub struct SqliteStore {
     commits: Arc<AtomicU64>,
     timers_aside: Arc<timers::Aside>,
     closed: AtomicBool,
+    lost: Arc<Lost>,
     /// The threads besides the writer; taken by whoever closes.
     threads: Mutex<Option<Threads>>,
 }
@@ -98,7 +100,9 @@ impl SqliteStore {
         let no_thread =
             |error: std::io::Error| Fault::Unavailable(format!("cannot start a thread ({error})"));
         let readers = Readers::start(connections, &alive).map_err(no_thread)?;
-        crate::watch::start(watching, sender.downgrade(), stop, alive).map_err(no_thread)?;
+        let identity = Identity::of(&path);
+        let lost = identity.lost();
+        crate::watch::start(watching, identity, sender.downgrade(), stop, alive).map_err(no_thread)?;
         std::thread::Builder::new()
             .name("tenure-write".to_owned())
             .spawn(move || writer.run(inbox))
@@ -114,6 +118,7 @@ impl SqliteStore {
             commits,
             timers_aside,
             closed: AtomicBool::new(false),
+            lost,
             threads: Mutex::new(Some(Threads { alive: threads_alive, stop_watch })),
         }))
     }
@@ -160,7 +165,7 @@ impl SqliteStore {
     }
 
     fn check_open(&self) -> Result<(), Fault> {
-        if self.closed.load(Ordering::Acquire) { Err(Fault::Closed) } else { Ok(()) }
+        if self.closed.load(Ordering::Acquire) { Err(Fault::Closed) } else { self.lost.check(&self.path) }
     }
 
     /// What to say when the writer has ended.

@@ -1,4 +1,4 @@
-//! Notices what other processes write to the same file.
+//! Notices what other processes write to the same file, and that it was replaced.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -7,14 +7,18 @@ use rusqlite::Connection;
 use tokio::sync::mpsc::WeakSender;
 
 use crate::command::Command;
+use crate::identity::Identity;
 use crate::readers::Alive;
 
 /// How long another process's commit may go unnoticed.
 const EVERY: Duration = Duration::from_millis(25);
+/// Rounds between two checks of the file's identity.
+const ROUNDS: u32 = 10;
 
 /// Starts the watch; it ends when the other end of `stop` is dropped.
 pub(crate) fn start(
     conn: Connection,
+    identity: Identity,
     writer: WeakSender<Command>,
     stop: Receiver<()>,
     alive: Alive,
@@ -22,7 +26,7 @@ pub(crate) fn start(
     // What is written while the thread starts is not missed.
     let seen = version(&conn);
     std::thread::Builder::new().name("tenure-watch".to_owned()).spawn(move || {
-        watch(&conn, seen, &writer, &stop);
+        watch(&conn, seen, &identity, &writer, &stop);
         drop((conn, alive));
     })?;
     Ok(())
@@ -30,8 +34,19 @@ pub(crate) fn start(
 
 /// It cannot tell this process's commits from another's: the writer can, and is asked only if there
 /// was any.
-fn watch(conn: &Connection, mut seen: Option<i64>, writer: &WeakSender<Command>, stop: &Receiver<()>) {
+fn watch(
+    conn: &Connection,
+    mut seen: Option<i64>,
+    identity: &Identity,
+    writer: &WeakSender<Command>,
+    stop: &Receiver<()>,
+) {
+    let mut round = 0;
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(EVERY) {
+        round = (round + 1) % ROUNDS;
+        if round == 0 {
+            identity.check();
+        }
         let version = version(conn);
         if version == seen {
             continue;

@@ -11,6 +11,7 @@ mod leases;
 mod leases_shared;
 mod leases_whole;
 mod panic;
+mod replaced;
 mod sharing;
 mod timers;
 #[cfg(target_os = "linux")]
