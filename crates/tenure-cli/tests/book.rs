@@ -1,12 +1,12 @@
 //! Every shell block of the book runs: each page in a folder of its own, beside a server.
 //!
-//! A block marked `sh,ignore` needs another host, a package manager or an endless command.
+//! A block marked `sh,ignore` needs another host, a package manager or an endless command. Its `tenure` commands are parsed.
 
 #![expect(clippy::disallowed_methods, reason = "a real shell runs in real time")]
 
 use std::fs;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::tempdir;
@@ -21,16 +21,20 @@ struct Block {
     script: String,
 }
 
-#[test]
-fn every_shell_block_of_the_book_runs() {
+fn pages() -> Vec<PathBuf> {
     let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide");
     let mut pages: Vec<_> = fs::read_dir(book).unwrap().map(|entry| entry.unwrap().path()).collect();
     pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
     pages.sort();
+    pages
+}
+
+#[test]
+fn every_shell_block_of_the_book_runs() {
     let mut ran = 0;
     let mut failures = Vec::new();
-    for page in pages {
-        let blocks = blocks(&fs::read_to_string(&page).unwrap());
+    for page in pages() {
+        let blocks = blocks(&fs::read_to_string(&page).unwrap(), "```sh");
         ran += blocks.len();
         if let Err(failure) = run_page(&blocks) {
             failures.push(format!("{}:{failure}", page.file_name().unwrap().display()));
@@ -40,12 +44,47 @@ fn every_shell_block_of_the_book_runs() {
     assert!(failures.is_empty(), "\n{}\n", failures.join("\n"));
 }
 
-fn blocks(page: &str) -> Vec<Block> {
+/// An unknown command, option or value is refused before `--help` is reached.
+#[test]
+fn commands_of_blocks_that_do_not_run_exist() {
+    let folder = tempdir().unwrap();
+    let mut parsed = 0;
+    for page in pages() {
+        for block in blocks(&fs::read_to_string(&page).unwrap(), "```sh,ignore") {
+            for line in block.script.replace("\\\n", " ").lines().filter(|line| line.starts_with("tenure ")) {
+                // A shell splits the words: some are quoted, or variables.
+                let split = format!("printf '%s\\n' {}", line.split(" #").next().unwrap());
+                let words = Command::new("sh")
+                    .args(["-c", &split])
+                    .env("DATABASE_URL", "jobs.db")
+                    .output()
+                    .unwrap()
+                    .stdout;
+                let words = String::from_utf8(words).unwrap();
+                let words: Vec<&str> = words.lines().filter(|word| !word.is_empty()).collect();
+                // Words behind these belong to another program.
+                let own = words.iter().position(|word| ["--", "--exec"].contains(word));
+                let own = match words.starts_with(&["tenure", "app", "run"]) {
+                    true => 3,
+                    false => own.unwrap_or(words.len()),
+                };
+                let told = command(&words[1..own], folder.path()).arg("--help").output().unwrap();
+                let why = String::from_utf8_lossy(&told.stderr);
+                assert!(told.status.success(), "{}:{}: {line}\n{why}", page.display(), block.line);
+                parsed += 1;
+            }
+        }
+    }
+    assert!(parsed > 30, "{parsed}");
+}
+
+/// Returns the blocks that begin with this fence.
+fn blocks(page: &str, fence: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut is_open = false;
     for (index, line) in page.lines().enumerate() {
         match (is_open, line.trim()) {
-            (false, "```sh") => blocks.push(Block { line: index + 1, script: String::new() }),
+            (false, line) if line == fence => blocks.push(Block { line: index + 1, script: String::new() }),
             (true, "```") => {}
             (true, _) => {
                 let block = blocks.last_mut().unwrap();
