@@ -18,6 +18,7 @@ use crate::fault::{Effect, fault_of, too_late};
 use crate::patience::{pause, within};
 use crate::pooled::Pooled;
 use crate::query::Query;
+use crate::shortage::Shortage;
 use crate::time::Time;
 use crate::tls::{self, Encrypts};
 use crate::url;
@@ -55,6 +56,7 @@ pub(crate) struct Database {
     encrypts: Option<Encrypts>,
     pub options: Options,
     pub time: Time,
+    pub shortage: Shortage,
     /// The server that answered last.
     origin: Mutex<Option<Origin>>,
     /// Whether a pooler gives each server to others after each transaction.
@@ -72,7 +74,7 @@ impl Database {
         be_careful(&mut config, &options, &told);
         check_schema(&options.schema)?;
         let (origin, pooled, looked) = (Mutex::default(), AtomicBool::new(false), OnceCell::new());
-        Ok(Self { config, encrypts, options, time, origin, pooled, looked })
+        Ok(Self { config, encrypts, options, time, shortage: Shortage::default(), origin, pooled, looked })
     }
 
     /// Opens a connection and tells it how this store works.
@@ -110,6 +112,11 @@ impl Database {
              SET lock_timeout = {patience}; SET idle_in_transaction_session_timeout = {patience};
              SET TimeZone = 'UTC'; {LASTING}"
         )
+    }
+
+    /// Returns true if the server has too few connections for this program.
+    pub(crate) fn is_short(&self) -> bool {
+        self.shortage.is_short(self.time.clock().moment())
     }
 
     /// Whether a pooler gives each server to others after each transaction.

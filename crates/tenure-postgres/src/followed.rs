@@ -92,7 +92,7 @@ pub(crate) async fn work(mut link: Link, mut closed: watch::Receiver<bool>) {
 async fn follow(link: &mut Link, memory: &Memory) {
     let followed = &memory.followed;
     loop {
-        followed.entered.notified().await;
+        link.rest(followed.entered.notified()).await;
         // For how long none has been entered, about.
         let mut age = Duration::ZERO;
         while followed.kept().is_any() {

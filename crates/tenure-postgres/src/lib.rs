@@ -70,6 +70,7 @@ mod records;
 mod rows;
 mod schema;
 mod sheet;
+mod shortage;
 mod sizes;
 mod store;
 mod sweep;

@@ -1,5 +1,6 @@
 //! A connection that is made when somebody needs it, and made anew when it is of no use any more.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::fault::Effect;
 use crate::memory::Memory;
 use crate::patience::pause;
 use crate::query::Query;
+use crate::shortage::{self, is_about_room};
 
 /// How often what met somebody else is tried: in all for half a second.
 const TRIES: u32 = 9;
@@ -39,7 +41,7 @@ impl Link {
         let connection = match self.idle().await {
             Some(connection) => connection,
             None => {
-                let mut connection = self.database.connect(None).await?;
+                let mut connection = self.connect().await?;
                 if let Some(patience) = self.patience {
                     connection.hurry(patience).await?;
                 }
@@ -47,6 +49,43 @@ impl Link {
             }
         };
         Ok(self.connection.insert(connection))
+    }
+
+    /// Makes a connection, as soon as the server has room for one.
+    async fn connect(&self) -> Result<Connection, Fault> {
+        let mut tries = 0;
+        loop {
+            let connected = self.database.connect(None).await;
+            tries += 1;
+            if !is_about_room(&connected) || tries == shortage::TRIES {
+                return connected;
+            }
+            self.database.shortage.wait(tries, self.database.time.clock().moment()).await;
+        }
+    }
+
+    /// Waits for the next thing to do. During a shortage, others have the connection meanwhile.
+    pub(crate) async fn rest<T>(&mut self, next: impl Future<Output = T>) -> T {
+        self.share();
+        let mut next = pin!(next);
+        tokio::select! {
+            biased;
+            next = &mut next => return next,
+            () = self.database.shortage.begun(), if self.connection.is_some() => self.connection = None,
+        }
+        next.await
+    }
+
+    /// Closes the connection during a shortage.
+    pub(crate) fn share(&mut self) {
+        if self.connection.is_some() && self.database.is_short() {
+            self.connection = None;
+        }
+    }
+
+    /// Returns true if there is a connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connection.is_some()
     }
 
     /// Notes that the server was told, on the connection that there is, for how long jobs are granted.

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_store::Fault;
+use tenure_store::{Fault, FaultCause};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::connection::Connection;
@@ -52,6 +52,14 @@ pub(crate) async fn work(
         loop {
             let lost = listen(&database, &memory, &mut begun).await;
             begun = None;
+            if database.is_short() {
+                tracing::debug!(%lost, "polling while connections are shared");
+                while database.is_short() {
+                    pause(LOOK).await;
+                    Told::UNPOLLED.publish(&memory.bulletin);
+                }
+                continue;
+            }
             tracing::warn!(%lost, "lost the LISTEN connection; polling until it is restored");
             pause(LOOK).await;
             Told::ALL.publish(&memory.bulletin);
@@ -69,7 +77,12 @@ async fn listen(database: &Database, memory: &Memory, first: &mut Option<oneshot
     let (ear, mut heard) = ear();
     let mut connection = match database.connect(Some(ear)).await {
         Ok(connection) => connection,
-        Err(fault) => return fault,
+        Err(fault) => {
+            if fault.cause() == Some(FaultCause::TooManyConnections) {
+                database.shortage.wait(1, database.time.clock().moment()).await;
+            }
+            return fault;
+        }
     };
     if connection.is_pooled() {
         *first = None;
@@ -80,7 +93,8 @@ async fn listen(database: &Database, memory: &Memory, first: &mut Option<oneshot
         Err(fault) => return fault,
     };
     *first = None;
-    let told = tell_and_hear(&mut connection, memory, &mut heard, me, memory.wanted.rung()).await;
+    let told =
+        tell_and_hear(&mut connection, memory, &mut heard, me, wanted_or_short(database, memory)).await;
     memory.let_speak(0);
     if let Err(fault) = told {
         return fault;
@@ -90,9 +104,17 @@ async fn listen(database: &Database, memory: &Memory, first: &mut Option<oneshot
     }
     // What was told before that is looked for.
     Told::ALL.publish(&memory.bulletin);
-    let told = tell_and_hear(&mut connection, memory, &mut heard, me, std::future::pending()).await;
+    let told = tell_and_hear(&mut connection, memory, &mut heard, me, database.shortage.begun()).await;
     memory.let_speak(0);
     told.err().unwrap_or_else(|| Fault::Unavailable("no listener".to_owned()))
+}
+
+/// Waits until hints are wanted here, or others need the connection.
+async fn wanted_or_short(database: &Database, memory: &Memory) {
+    tokio::select! {
+        () = memory.wanted.rung() => {}
+        () = database.shortage.begun() => {}
+    }
 }
 
 /// Tells, and takes in what is heard, until something happens.

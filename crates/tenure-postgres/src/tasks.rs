@@ -218,7 +218,7 @@ fn spawn(
 
 /// Does one thing after the other.
 async fn one_by_one(mut link: Link, mut inbox: Inbox<Errand>) {
-    while let Some(errand) = inbox.next().await {
+    while let Some(errand) = link.rest(inbox.next()).await {
         errand(&mut link).await;
     }
 }
@@ -226,7 +226,7 @@ async fn one_by_one(mut link: Link, mut inbox: Inbox<Errand>) {
 /// Does one thing after the other, of those that wait for several tasks.
 async fn shared(mut link: Link, inbox: Arc<Mutex<Inbox<Errand>>>) {
     loop {
-        let next = inbox.lock().await.next().await;
+        let next = link.rest(async { inbox.lock().await.next().await }).await;
         let Some(errand) = next else { return };
         errand(&mut link).await;
     }

@@ -27,6 +27,7 @@ mod pooler;
 mod processes;
 mod runtimes;
 mod several;
+mod shortage;
 mod synchronous;
 mod timers;
 mod tls;

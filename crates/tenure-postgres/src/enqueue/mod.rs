@@ -72,6 +72,7 @@ type UnderWay<'a> = FuturesUnordered<BoxFuture<'a, (Link, Done)>>;
 /// take long, and has one of the connections at most.
 pub(crate) async fn work(links: [Link; 2], mut inbox: Inbox<Batch>, others: Option<mpsc::Sender<Batch>>) {
     let others = others.as_ref();
+    let database = Arc::clone(&links[0].database);
     let mut waiting = Waiting::new(Arc::clone(&links[0].memory));
     let (mut free, mut busy) = (Vec::from(links), UnderWay::new());
     let (mut under_way, mut is_comparing, mut is_open) = (0, false, true);
@@ -93,6 +94,7 @@ pub(crate) async fn work(links: [Link; 2], mut inbox: Inbox<Batch>, others: Opti
             busy.push(Box::pin(store_plain(link, waiting.take_plain(), waits)));
             continue;
         }
+        free.iter_mut().for_each(Link::share);
         tokio::select! {
             biased;
             Some((link, done)) = busy.next() => {
@@ -112,6 +114,7 @@ pub(crate) async fn work(links: [Link; 2], mut inbox: Inbox<Batch>, others: Opti
                 Some(more) => more.into_iter().for_each(|batch| waiting.take_in(batch)),
                 None => is_open = false,
             },
+            () = database.shortage.begun(), if free.iter().any(Link::is_connected) => {}
         }
     }
 }

@@ -68,7 +68,7 @@ impl LeaseTask {
 
     /// Does what it is asked until nobody can ask any more.
     pub(crate) async fn run(mut self, mut inbox: Inbox<Command>) {
-        while let Some(commands) = inbox.gather(limits::LEASE_STEPS, Command::weight).await {
+        while let Some(commands) = self.link.rest(inbox.gather(limits::LEASE_STEPS, Command::weight)).await {
             let (mut calls, mut replies) = (Vec::new(), Vec::new());
             let mut tending = Vec::new();
             for command in commands {

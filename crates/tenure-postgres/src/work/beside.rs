@@ -96,7 +96,7 @@ impl Beside {
 
 /// Works turns up until no more come.
 pub(crate) async fn work_up(mut link: Link, mut begun: mpsc::Receiver<Begun>) {
-    while let Some(Begun { settlements, ask, granted, reply, done }) = begun.recv().await {
+    while let Some(Begun { settlements, ask, granted, reply, done }) = link.rest(begun.recv()).await {
         // The claim is sent first: it takes longer.
         yield_now().await;
         let settled = turn::end(&mut link, &settlements).await;

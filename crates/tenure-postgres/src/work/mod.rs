@@ -63,7 +63,7 @@ pub(crate) async fn work(
     mut inbox: Inbox<Ask>,
     reads: mpsc::Sender<Errand>,
 ) {
-    while let Some(asks) = inbox.gather(TOGETHER, Ask::weight).await {
+    while let Some(asks) = link.rest(inbox.gather(TOGETHER, Ask::weight)).await {
         let mut turns = Vec::new();
         for ask in asks {
             match ask {
@@ -86,7 +86,12 @@ pub(crate) async fn work(
                 }
             }
         }
-        if let Some(much) = beside::take_out_much(&link.memory, &mut turns) {
+        // Two tasks that wait for each other cannot share one connection.
+        let much = match link.database.is_short() {
+            true => None,
+            false => beside::take_out_much(&link.memory, &mut turns),
+        };
+        if let Some(much) = much {
             if beside.take(&mut link, much).await.is_err() {
                 return;
             }
@@ -101,7 +106,7 @@ pub(crate) async fn work(
 /// Lets running jobs have standings, as many at once as wait. Whoever asks has a transaction of its own open, for which a
 /// turn may be waiting: so nobody who asks waits for a turn.
 pub(crate) async fn stand_alone(mut link: Link, mut inbox: Inbox<Alone>) {
-    while let Some(asked) = inbox.gather(TOGETHER, |_| 1).await {
+    while let Some(asked) = link.rest(inbox.gather(TOGETHER, |_| 1)).await {
         let held: Vec<Held> = asked.iter().map(|(held, _)| *held).collect();
         let answer = renew::stand_alone(&mut link, &held).await;
         asked.into_iter().for_each(|(_, reply)| reply.send(answer.clone()));
