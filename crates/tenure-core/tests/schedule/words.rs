@@ -31,6 +31,10 @@ fn a_schedule_says_what_it_does() {
         ("0 0 * 1,7 MON", "every Monday in January and July at 00:00, UTC"),
         ("0 0 13 * 5", "on the 13th of every month if it is a Friday at 00:00, UTC"),
         ("unix 0 0 13 * 5", "on the 13th of every month and every Friday at 00:00, UTC"),
+        ("unix 0 0 1 * 0-6", "every day at 00:00, UTC"),
+        ("unix 0 0 1-31/1 * MON", "every day at 00:00, UTC"),
+        ("unix 0 0 1-31 6 5L", "every day in June at 00:00, UTC"),
+        ("unix */5 * LW * 1-7", "every 5 minutes, UTC"),
         (
             "unix 0 0 L,L-1,L-3 * *",
             "on the last day, the day before the last and the 3rd day before the last of every month at 00:00, UTC",

@@ -45,9 +45,18 @@ impl Days {
                 let wrong =
                     format_args!("with both day and weekday set, cron programs disagree on `{}`", field.text);
                 let full = field.text.replacen('*', &format!("{}-{}", field.unit.min, field.unit.max), 1);
-                let advice = format!("write `{full}` for \"or\", or use the ncrontab dialect for \"and\"");
+                let matches_all = matches!(field.text, "*/1");
+                let advice = if matches_all {
+                    format!("write `*` to match only the other field, or `{full}` to match every day")
+                } else {
+                    format!("write `{full}` for \"or\", or use the ncrontab dialect for \"and\"")
+                };
                 return Err(field.refuse(wrong).instead(advice));
             }
+        }
+        // With "or", a full field matches every day on its own, and the other field adds nothing.
+        if days.number == DAY.all() || days.weekday == WEEKDAY.all() {
+            return Ok(Self { number: DAY.all(), weekday: WEEKDAY.all(), ..Self::default() });
         }
         days.either = true;
         Ok(days)
