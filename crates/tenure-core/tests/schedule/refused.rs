@@ -148,16 +148,6 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
     }
 }
 
-/// To find its last slot before an instant would cost whoever fires it a third of a second.
-#[test]
-fn a_rule_within_days_that_comes_less_than_once_in_fifty_years_is_refused() {
-    let rule =
-        |unit: &str| format!("DTSTART:20260101T000000 RRULE:FREQ={unit};BYMONTH=2;BYMONTHDAY=29;BYHOUR=3");
-    assert!(refusal(&rule("MINUTELY;INTERVAL=97;BYMINUTE=7")).contains("never matches"));
-    assert!(Schedule::parse(&rule("MINUTELY;BYMINUTE=7")).is_ok());
-    assert!(Schedule::parse(&rule("HOURLY")).is_ok());
-}
-
 #[test]
 fn no_text_and_any_text_are_refused_without_a_panic() {
     for text in [

@@ -179,6 +179,61 @@ fn an_hourly_rule_fires_twice_in_an_hour_that_comes_twice_and_a_daily_one_once()
     assert_eq!(gap, ["07 02:30-0500", "08 03:30-0400", "09 02:30-0400"]);
 }
 
+/// RFC 5545: COUNT is the number of occurrences.
+#[test]
+fn count_counts_occurrences_where_clocks_change() {
+    let times = |start: &str, rule: &str| first(start, rule, 20, "%H:%M%z").join(" ");
+    let back = times("20261101T000000", "FREQ=HOURLY;COUNT=4");
+    assert_eq!(back, "00:00-0400 01:00-0400 01:00-0500 02:00-0500");
+    let forward = times("20260308T000000", "FREQ=HOURLY;COUNT=4");
+    assert_eq!(forward, "00:00-0500 01:00-0500 03:00-0400 04:00-0400");
+    let half_hours = times("20261101T003000", "FREQ=MINUTELY;INTERVAL=30;COUNT=4");
+    assert_eq!(half_hours, "00:30-0400 01:00-0400 01:30-0400 01:00-0500");
+    // Two times of a day that meet are one occurrence.
+    let meeting = first("20260308T023000", "FREQ=DAILY;BYHOUR=2,3;COUNT=3", 20, "%d %H:%M");
+    assert_eq!(meeting, ["08 03:30", "09 02:30", "09 03:30"]);
+    // The zone of a schedule counts as one of the rule.
+    let berlin = parse("DTSTART:20261025T000000 RRULE:FREQ=HOURLY;COUNT=4 in Europe/Berlin");
+    let found = slots(&berlin, "2026-01-01T00:00:00Z", 9);
+    assert_eq!(found.last().unwrap(), "2026-10-25T01:00:00Z");
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
+fn a_rule_that_rarely_matches_goes_on() {
+    let after = |text: &str, from: &str| slots(&parse(text), from, 1);
+    let seconds = "DTSTART:20260101T030000 RRULE:FREQ=SECONDLY;INTERVAL=3607;BYHOUR=3;BYMINUTE=0;BYSECOND=0";
+    assert_eq!(after(seconds, "2026-01-02T00:00:00Z"), ["2035-11-17T03:00:00Z"]);
+    let hours =
+        "DTSTART:20260101T030000 RRULE:FREQ=HOURLY;INTERVAL=5;BYHOUR=9;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO";
+    assert_eq!(after(hours, "2026-01-01T00:00:00Z"), ["2140-02-29T09:00:00Z"]);
+    // Every 27 years, and then on a Friday the 13th.
+    let fridays = "DTSTART:20260213T030000 RRULE:FREQ=SECONDLY;INTERVAL=9973;BYMONTHDAY=13;BYDAY=FR;BYHOUR=3;BYMINUTE=0;BYSECOND=0";
+    assert_eq!(after(fridays, "2026-02-14T00:00:00Z"), ["4128-08-13T03:00:00Z"]);
+}
+
+/// Each of these took seconds to read.
+#[test]
+fn a_rule_costs_little_to_read() {
+    let counted = |rule: &str| format!("DTSTART:20260101T000000 RRULE:{rule};COUNT=10000");
+    let once_a_day = counted("FREQ=SECONDLY;INTERVAL=229;BYHOUR=0;BYMINUTE=0;BYSECOND=0");
+    assert_eq!(slots(&parse(&once_a_day), "8000-01-01T00:00:00Z", 9_999).len(), 471);
+    let positions = vec!["1"; 1_900].join(",");
+    let leap_mondays = counted(&format!("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO;BYSETPOS={positions}"));
+    let far = "COUNT at column 3884: the last of 10000 occurrences is too far from the start; write UNTIL with the time of the end, or a smaller COUNT";
+    assert_eq!(refusal(&leap_mondays), far);
+    assert!(refusal(&counted("FREQ=YEARLY;BYDAY=53MO")).contains("too far from the start"));
+    assert!(Schedule::parse(&counted("FREQ=YEARLY;INTERVAL=10")).is_ok(), "more than there are years");
+    for (rule, words) in [
+        ("FREQ=SECONDLY;INTERVAL=60;BYSECOND=1", "rrule: the interval never meets the times of BYHOUR"),
+        ("FREQ=MONTHLY;BYMONTHDAY=31;BYMONTH=2,4", "rrule: the rule has no occurrence in 1,000 years"),
+        ("FREQ=DAILY;BYSETPOS=2", "rrule: the rule has no occurrence in 1,000 years"),
+    ] {
+        let found = refusal(&format!("DTSTART:20260101T000000 RRULE:{rule}"));
+        assert!(found.starts_with(words), "{rule}: {found}");
+    }
+}
+
 #[test]
 fn what_is_not_supported_is_refused_by_name_and_column() {
     let start = "DTSTART:20260105T093000 ";

@@ -7,12 +7,12 @@ impl Rrule {
     pub(super) fn describe(&self) -> String {
         let mut words = vec![self.every()];
         let weekdays: Vec<String> =
-            self.weekdays().iter().map(|(number, day)| which(*number, *day)).collect();
+            self.weekdays().into_iter().map(|(number, day)| which(number, day)).collect();
         if !weekdays.is_empty() {
             words.push(format!("on {}", and(&weekdays)));
         }
         for (days, of) in [(self.month_days(), "day"), (self.year_days(), "day of the year")] {
-            let days: Vec<String> = days.iter().map(|day| counted(*day, of)).collect();
+            let days: Vec<String> = days.into_iter().map(|day| counted(day, of)).collect();
             if !days.is_empty() {
                 words.push(format!("on {}", and(&days)));
             }

@@ -3,6 +3,7 @@
 use super::super::text::check_length;
 use super::super::wall::{Date, TimeOfDay, Wall, digits};
 use super::super::{BadSchedule, Zone};
+use super::meetings::Meetings;
 use super::part::{Part, days, times, weekday};
 use super::{Rrule, Unit};
 use crate::{Timestamp, limits};
@@ -87,19 +88,33 @@ impl Rrule {
             week_start: get("WKST").map_or(Ok(1), |part| weekday(&part, part.value))?,
             days: days(start, unit, &get)?,
             times: times(start, unit, &get)?,
-            positions: get("BYSETPOS").map_or(Ok(Vec::new()), |part| part.both_ends(366))?,
+            meetings: Meetings::default(),
+            positions: get("BYSETPOS").map_or(Ok(Vec::new()), |part| {
+                part.both_ends(366).map(|positions| positions.list().collect())
+            })?,
+            count: get("COUNT").map(|part| part.number(limits::RRULE_COUNT)).transpose()?,
+            counted_in: None,
             last: None,
             until: None,
         };
+        this.meetings = Meetings::of(&this);
+        if unit < Unit::Day && this.meetings.are_none() {
+            let wrong = "the interval never meets the times of BYHOUR, BYMINUTE and BYSECOND";
+            return Err(BadSchedule::new("rrule", wrong).instead("use another INTERVAL or DTSTART"));
+        }
         if let Some(part) = get("UNTIL") {
             this.end_at(&part)?;
         }
-        if this.next(start).is_none() {
-            return Err(BadSchedule::new("rrule", "the rule never matches"));
+        let mut steps = limits::RRULE_STEPS;
+        if this.next_within(start, &mut steps).is_none() {
+            let wrong = match steps {
+                0 => "the rule has no occurrence in 1,000 years after its start",
+                _ => "the rule never matches",
+            };
+            return Err(BadSchedule::new("rrule", wrong).instead("use BY parts that occur together"));
         }
-        if let Some(part) = get("COUNT") {
-            this.end_after(part.number(limits::RRULE_COUNT)?);
-        }
+        this.count_in(&Zone::utc())
+            .map_err(|bad| get("COUNT").map_or(bad.clone(), |part| bad.at(part.offset)))?;
         Ok(this)
     }
 
@@ -118,19 +133,6 @@ impl Rrule {
             self.last = Some(wall(value).or_else(day).ok_or_else(refuse)?);
         }
         Ok(())
-    }
-
-    /// So many slots are all. Their last is looked for once, here.
-    fn end_after(&mut self, count: u32) {
-        let mut slot = None;
-        for _ in 0..count {
-            let from = slot.map_or(self.start, |Wall(second)| Wall(second + 1));
-            match self.next(from) {
-                Some(next) => slot = Some(next),
-                None => break,
-            }
-        }
-        self.last = slot;
     }
 }
 
