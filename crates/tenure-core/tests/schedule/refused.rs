@@ -141,7 +141,7 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
         ),
         (
             "at 2026-03-29T02:30:00",
-            "at at column 4: \"2026-03-29T02:30:00\" is not a time; write it with an offset, such as 2026-03-29T02:30:00Z",
+            "at at column 4: \"2026-03-29T02:30:00\" is not a time; write it with an offset up to ±14:00, such as 2026-03-29T02:30:00Z",
         ),
     ] {
         assert_eq!(refusal(text), words, "{text}");

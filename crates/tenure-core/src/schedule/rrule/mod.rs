@@ -155,6 +155,20 @@ impl Rrule {
         &self.times.of_day
     }
 
+    /// The bits of the hours, minutes and seconds.
+    pub(super) fn times(&self) -> [u64; 3] {
+        [self.times.hours, self.times.minutes, self.times.seconds]
+    }
+
+    pub(super) fn count(&self) -> Option<u32> {
+        self.count
+    }
+
+    /// The last local time at which it may fire, if the rule gives one.
+    pub(super) fn last(&self) -> Option<Wall> {
+        self.last
+    }
+
     pub(super) fn positions(&self) -> &[i32] {
         &self.positions
     }
