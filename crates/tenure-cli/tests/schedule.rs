@@ -64,6 +64,10 @@ fn a_mistake_is_told_with_its_field_and_place() {
     assert!(bad.contains("Asia/Tokyo") && bad.contains("Europe/Berlin"), "{bad}");
     let bad = refused(&["0 9 * * *", "--zone", "Europe/Nowhere"], 7);
     assert!(bad.contains("Europe/Nowhere"), "{bad}");
+    let bad = refused(&["0 9 * * *", "--zone", ""], 7);
+    assert!(bad.contains("zone") && bad.contains("write a name such as Europe/Berlin"), "{bad}");
+    let bad = refused(&["0 9 * * *", "--from", "2026-01-01T00:00:00+25:00"], 7);
+    assert!(bad.contains("from") && bad.contains("±14:00"), "{bad}");
     refused(&["0 9 * * *", "--dialect", "quartz"], 2);
     refused(&["0 9 * * *", "-n", "0"], 2);
     refused(&[], 2);
