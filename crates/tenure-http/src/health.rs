@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use tenure::limits;
+use tenure::schedule::Zone;
 
 use crate::answer;
 use crate::api::Api;
@@ -96,5 +97,7 @@ pub(crate) async fn version(api: Api) -> Response {
         "name_bytes": limits::NAME_BYTES, "page_jobs": limits::PAGE_JOBS,
     });
     let version = env!("CARGO_PKG_VERSION");
-    answer::json(StatusCode::OK, &json!({ "version": version, "store": store, "limits": limits }))
+    let zones = Zone::database_version();
+    let told = json!({ "version": version, "store": store, "time_zones": zones, "limits": limits });
+    answer::json(StatusCode::OK, &told)
 }

@@ -51,6 +51,7 @@ mod text;
 mod times;
 mod wall;
 mod zone;
+mod zones;
 
 pub use at::At;
 pub use bounds::Bounds;
