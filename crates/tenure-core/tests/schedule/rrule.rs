@@ -242,7 +242,7 @@ fn what_is_not_supported_is_refused_by_name_and_column() {
         ("RRULE:FREQ=YEARLY;BYEASTER=1", "rrule at column 43: BYEASTER is not supported"),
         (
             "RRULE:FREQ=YEARLY EXDATE:20260106T093000",
-            "EXDATE at column 43: EXDATE is not supported; use the schedule",
+            "EXDATE at column 43: EXDATE is not supported; use the schedule's `except`",
         ),
         (
             "RRULE:FREQ=FORTNIGHTLY",
@@ -255,11 +255,17 @@ fn what_is_not_supported_is_refused_by_name_and_column() {
         ("RRULE:FREQ=DAILY;COUNT=2;UNTIL=20270101", "COUNT at column 42: cannot be combined with UNTIL"),
         ("RRULE:FREQ=WEEKLY;BYMONTHDAY=1", "BYMONTHDAY at column 43: cannot be combined with FREQ=WEEKLY"),
         ("RRULE:FREQ=WEEKLY;BYDAY=2MO", "BYDAY at column 43: `2MO` counts weekdays"),
-        ("RRULE:FREQ=MONTHLY;BYDAY=6MO", "BYDAY at column 44: `6` is outside 1 to 5 and -1 to -5"),
+        (
+            "RRULE:FREQ=MONTHLY;BYDAY=6MO",
+            "BYDAY at column 44: `6` is out of range; expected 1 to 5 or -1 to -5",
+        ),
         ("RRULE:FREQ=MONTHLY;BYDAY=XX", "BYDAY at column 44: `XX` is not a weekday; write MO"),
-        ("RRULE:FREQ=MONTHLY;BYMONTHDAY=0", "BYMONTHDAY at column 44: `0` is outside 1 to 31 and -1 to -31"),
+        (
+            "RRULE:FREQ=MONTHLY;BYMONTHDAY=0",
+            "BYMONTHDAY at column 44: `0` is out of range; expected 1 to 31 or -1 to -31",
+        ),
         ("RRULE:FREQ=HOURLY;BYSETPOS=1", "BYSETPOS at column 43: requires FREQ=DAILY or longer"),
-        ("RRULE:FREQ=DAILY;BYHOUR=24", "BYHOUR at column 42: `24` is outside 0 to 23"),
+        ("RRULE:FREQ=DAILY;BYHOUR=24", "BYHOUR at column 42: `24` is out of range; expected 0 to 23"),
         (
             "RRULE:FREQ=DAILY;UNTIL=soon",
             "UNTIL at column 42: `SOON` is not an end; write 20261231T235959Z or 20261231",

@@ -41,7 +41,10 @@ impl Rrule {
                 ["EXDATE", "RDATE", "EXRULE"].iter().find(|name| upper.starts_with(*name))
             {
                 let wrong = BadSchedule::new(name, format_args!("{name} is not supported")).at(offset);
-                return Err(wrong.instead("use the schedule's list of skipped days"));
+                return Err(wrong.instead(match *name {
+                    "RDATE" => "use a second schedule with `at` for extra times",
+                    _ => "use the schedule's `except` for skipped days",
+                }));
             } else if let Some(parts) =
                 upper.strip_prefix("RRULE:").or(upper.starts_with("FREQ=").then_some(upper))
             {
@@ -182,6 +185,9 @@ fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedul
     for text in text.split(';') {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let part = Part { name, value, offset };
+        if text.is_empty() {
+            return Err(BadSchedule::new("rrule", "empty part").at(offset).instead("remove the `;`"));
+        }
         if !KNOWN.contains(&name) {
             let known = KNOWN.join(", ");
             let name = crate::invalid::cut(name, 32);

@@ -34,7 +34,9 @@ impl Part<'_> {
             Some(number) if (1..=most).contains(&number) => {
                 Ok(if text.starts_with('-') { -number } else { number })
             }
-            _ => Err(self.refuse(format_args!("`{text}` is outside 1 to {most} and -1 to -{most}"))),
+            _ => Err(self
+                .refuse(format_args!("`{text}` is out of range"))
+                .instead(format_args!("1 to {most} or -1 to -{most}"))),
         }
     }
 
@@ -42,7 +44,9 @@ impl Part<'_> {
     pub(super) fn bits(&self, low: u32, high: u32) -> Result<u64, BadSchedule> {
         self.value.split(',').try_fold(0, |bits, text| match digits(text) {
             Some(number) if (low..=high).contains(&number) => Ok(bits | 1 << number),
-            _ => Err(self.refuse(format_args!("`{text}` is outside {low} to {high}"))),
+            _ => Err(self
+                .refuse(format_args!("`{text}` is out of range"))
+                .instead(format_args!("{low} to {high}"))),
         })
     }
 
