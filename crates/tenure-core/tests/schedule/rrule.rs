@@ -100,6 +100,12 @@ const ENDLESS: &[(&str, &str, &str)] = &[
         "1997: 9/2 9/9 9/16 9/23 9/30 11/4 11/11 11/18 11/25 1998: 1/6 1/13 1/20 1/27 3/3",
     ),
     ("19970519", "FREQ=YEARLY;BYDAY=20MO", "1997: 5/19 1998: 5/18 1999: 5/17"),
+    ("19970512", "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "1997: 5/12 1998: 5/11 1999: 5/17"),
+    // The first week of 2026 begins in 2025, and 2020 and 2026 have 53.
+    ("20250101", "FREQ=YEARLY;BYWEEKNO=1;BYDAY=MO", "2025: 12/29 2027: 1/4 2028: 1/3 2029: 1/1"),
+    ("20190101", "FREQ=YEARLY;BYWEEKNO=53;BYDAY=TH", "2020: 12/31 2026: 12/31 2032: 12/30"),
+    ("20250101", "FREQ=YEARLY;BYWEEKNO=-1;BYDAY=SU", "2025: 12/28 2027: 1/3 2028: 1/2 12/31"),
+    ("20260101", "FREQ=YEARLY;WKST=SU;BYWEEKNO=1;BYDAY=SU", "2026: 1/4 2027: 1/3 2028: 1/2 12/31"),
     ("19970313", "FREQ=YEARLY;BYMONTH=3;BYDAY=TH", "1997: 3/13 3/20 3/27 1998: 3/5 3/12 3/19 3/26 1999: 3/4"),
     ("19970902", "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13", "1998: 2/13 3/13 11/13 1999: 8/13 2000: 10/13"),
     (
@@ -238,7 +244,12 @@ fn a_rule_costs_little_to_read() {
 fn what_is_not_supported_is_refused_by_name_and_column() {
     let start = "DTSTART:20260105T093000 ";
     for (rule, words) in [
-        ("RRULE:FREQ=YEARLY;BYWEEKNO=20", "rrule at column 43: BYWEEKNO is not supported"),
+        ("RRULE:FREQ=YEARLY;BYWEEKNO=20", "BYWEEKNO at column 43: requires BYDAY"),
+        (
+            "RRULE:FREQ=YEARLY;BYWEEKNO=20;BYDAY=1MO",
+            "BYWEEKNO at column 43: cannot be combined with a number",
+        ),
+        ("RRULE:FREQ=MONTHLY;BYWEEKNO=20;BYDAY=MO", "BYWEEKNO at column 44: requires FREQ=YEARLY"),
         ("RRULE:FREQ=YEARLY;BYEASTER=1", "rrule at column 43: BYEASTER is not supported"),
         (
             "RRULE:FREQ=YEARLY EXDATE:20260106T093000",
@@ -292,7 +303,7 @@ fn what_is_not_supported_is_refused_by_name_and_column() {
 
 #[test]
 fn a_rule_is_printed_without_its_zone_and_read_again() {
-    let text = "dtstart;tzid=Europe/Berlin:20260105T093000\r\nrrule:freq=weekly;byday=mo,we";
+    let text = "dtstart;tzid=\"Europe/Berlin\":20260105T093000\r\nrrule:freq=weekly;byday=mo,we";
     let schedule = parse(text);
     assert_eq!(
         schedule.to_string(),

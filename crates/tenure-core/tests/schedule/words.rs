@@ -97,6 +97,10 @@ fn a_schedule_says_what_it_does() {
             "DTSTART:20260105T090000 RRULE:FREQ=DAILY;BYHOUR=9,10,11;BYMINUTE=0,20,40",
             "every day (every 20 minutes from 09:00 to 11:59), UTC",
         ),
+        (
+            "DTSTART:20260105T090000 RRULE:FREQ=YEARLY;BYWEEKNO=20,-1;BYDAY=MO",
+            "every year on Monday in the 20th week and the last week of the year at 09:00, UTC",
+        ),
         ("DTSTART:20260105T090000 RRULE:FREQ=DAILY;COUNT=5", "every day at 09:00, UTC, 5 times"),
         ("DTSTART:20260105T090000 RRULE:FREQ=DAILY;COUNT=1", "every day at 09:00, UTC, once"),
         (

@@ -23,6 +23,10 @@ impl Rrule {
                 words.push(format!("on {}", and(&days)));
             }
         }
+        let weeks: Vec<String> = self.weeks().into_iter().map(|week| counted(week, "week")).collect();
+        if !weeks.is_empty() {
+            words.push(format!("in {} of the year", and(&weeks)));
+        }
         if let Some(months) = self.months() {
             words.push(format!("in {}", months_of(months)));
         }

@@ -21,8 +21,8 @@ use meetings::Meetings;
 
 /// A recurrence rule of RFC 5545 with the local time at which it starts.
 ///
-/// It knows FREQ from SECONDLY to YEARLY, INTERVAL, COUNT, UNTIL, WKST, and BYMONTH, BYMONTHDAY, BYYEARDAY, BYDAY,
-/// BYHOUR, BYMINUTE, BYSECOND and BYSETPOS where the RFC lets them stand. Anything else is refused by name. The start
+/// It knows FREQ from SECONDLY to YEARLY, INTERVAL, COUNT, UNTIL, WKST, and BYMONTH, BYMONTHDAY, BYYEARDAY, BYWEEKNO,
+/// BYDAY, BYHOUR, BYMINUTE, BYSECOND and BYSETPOS where the RFC lets them stand. Anything else is refused by name. The start
 /// is a slot only if it matches the rule.
 ///
 /// ```
@@ -41,8 +41,6 @@ pub struct Rrule {
     start: Wall,
     unit: Unit,
     interval: i64,
-    /// The first day of a week, 0 for Sunday.
-    week_start: u8,
     days: DayFilter,
     times: TimeFilter,
     /// The days on which the interval meets those times, for a unit shorter than a day.
@@ -80,6 +78,10 @@ pub(super) struct DayFilter {
     /// `None` for all.
     month_days: Option<BothEnds>,
     year_days: Option<BothEnds>,
+    /// Weeks of the year.
+    weeks: Option<BothEnds>,
+    /// The day on which they begin, 0 for Sunday.
+    week_start: u8,
     weekdays: Option<Weekdays>,
     /// Whether the weekdays are counted in the year and not in the month.
     in_year: bool,
@@ -146,6 +148,10 @@ impl Rrule {
         self.days.year_days.iter().flat_map(BothEnds::list).collect()
     }
 
+    pub(super) fn weeks(&self) -> Vec<i32> {
+        self.days.weeks.iter().flat_map(BothEnds::list).collect()
+    }
+
     /// The months, unless all are meant.
     pub(super) fn months(&self) -> Option<u64> {
         Some(self.days.months).filter(|months| *months != ALL_MONTHS)
@@ -204,6 +210,17 @@ impl DayFilter {
                 weekdays.has(date.weekday(), || if self.in_year { in_year() } else { in_month })
             })
             && self.year_days.as_ref().is_none_or(|days| is_among(days, in_year()))
+            && self.weeks.as_ref().is_none_or(|weeks| self.is_in_weeks(weeks, date))
+    }
+}
+
+impl DayFilter {
+    /// Is a date in one of these weeks of its year? A week is of the year in which it has most of its days.
+    fn is_in_weeks(&self, weeks: &BothEnds, date: Date) -> bool {
+        let passed = (date.weekday() + 7 - self.week_start) % 7;
+        let middle = Date::from_days(date.days() + 3 - i64::from(passed));
+        let (day, length) = (day_of_year(middle), if is_leap(middle.year) { 366 } else { 365 });
+        weeks.has((day - 1) / 7 + 1, (length - day) / 7 + 1)
     }
 }
 

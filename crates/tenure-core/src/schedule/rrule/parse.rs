@@ -4,7 +4,7 @@ use super::super::text::check_length;
 use super::super::wall::{Date, TimeOfDay, Wall, digits};
 use super::super::{BadSchedule, Zone};
 use super::meetings::Meetings;
-use super::part::{Part, days, times, weekday};
+use super::part::{Part, days, times};
 use super::{Rrule, Unit};
 use crate::{Timestamp, limits};
 
@@ -88,7 +88,6 @@ impl Rrule {
             start,
             unit,
             interval: get("INTERVAL").map_or(Ok(1), |part| part.number(limits::RRULE_INTERVAL))?.into(),
-            week_start: get("WKST").map_or(Ok(1), |part| weekday(&part, part.value))?,
             days: days(start, unit, &get)?,
             times: times(start, unit, &get)?,
             meetings: Meetings::default(),
@@ -153,7 +152,8 @@ fn start_of(line: &str) -> Result<Start, BadSchedule> {
             if !name.eq_ignore_ascii_case("TZID") {
                 return Err(refuse());
             }
-            Some(Zone::named(zone).map_err(|bad| bad.at(head.len() - zone.len()))?)
+            let name = zone.strip_prefix('"').and_then(|zone| zone.strip_suffix('"')).unwrap_or(zone);
+            Some(Zone::named(name).map_err(|bad| bad.at(head.len() - zone.len()))?)
         }
     };
     let value = value.to_ascii_uppercase();
@@ -166,7 +166,7 @@ fn start_of(line: &str) -> Result<Start, BadSchedule> {
 
 /// `FREQ=WEEKLY;BYDAY=MO` in capitals, each name once.
 fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedule> {
-    const KNOWN: [&str; 13] = [
+    const KNOWN: [&str; 14] = [
         "FREQ",
         "INTERVAL",
         "COUNT",
@@ -175,6 +175,7 @@ fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedul
         "BYMONTH",
         "BYMONTHDAY",
         "BYYEARDAY",
+        "BYWEEKNO",
         "BYDAY",
         "BYHOUR",
         "BYMINUTE",
@@ -205,6 +206,7 @@ fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedul
 
 /// Refuses what the RFC does not let stand together, where implementations differ or ignore it.
 fn refuse_misplaced<'a>(unit: Unit, get: &impl Fn(&str) -> Option<Part<'a>>) -> Result<(), BadSchedule> {
+    let counts_weekdays = get("BYDAY").is_some_and(|part| part.value.contains(|c: char| c.is_ascii_digit()));
     let misplaced = [
         ("BYMONTHDAY", unit == Unit::Week, "cannot be combined with FREQ=WEEKLY"),
         (
@@ -212,6 +214,9 @@ fn refuse_misplaced<'a>(unit: Unit, get: &impl Fn(&str) -> Option<Part<'a>>) -> 
             matches!(unit, Unit::Day | Unit::Week | Unit::Month),
             "requires FREQ=YEARLY, FREQ=HOURLY or shorter",
         ),
+        ("BYWEEKNO", unit != Unit::Year, "requires FREQ=YEARLY"),
+        ("BYWEEKNO", get("BYDAY").is_none(), "requires BYDAY"),
+        ("BYWEEKNO", counts_weekdays, "cannot be combined with a number in BYDAY"),
         ("BYSETPOS", unit < Unit::Day, "requires FREQ=DAILY or longer"),
         ("COUNT", get("UNTIL").is_some(), "cannot be combined with UNTIL"),
     ];

@@ -70,6 +70,8 @@ pub(super) fn days<'a>(
         months: month.unwrap_or(ALL_MONTHS),
         month_days: get("BYMONTHDAY").map(|part| part.both_ends(31)).transpose()?,
         year_days: get("BYYEARDAY").map(|part| part.both_ends(366)).transpose()?,
+        weeks: get("BYWEEKNO").map(|part| part.both_ends(53)).transpose()?,
+        week_start: get("WKST").map_or(Ok(1), |part| weekday(&part, part.value))?,
         weekdays: get("BYDAY").map(|part| weekdays(&part, unit)).transpose()?,
         in_year: unit == Unit::Year && month.is_none(),
     };

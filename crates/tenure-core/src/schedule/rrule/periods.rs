@@ -65,7 +65,7 @@ impl Rrule {
 
     /// A day on which a week begins. Day 0 was a Thursday.
     fn week_offset(&self) -> i64 {
-        i64::from(self.week_start) - 4
+        i64::from(self.days.week_start) - 4
     }
 
     fn first_day(&self) -> i64 {
