@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
+use tenure::schedule::Zone;
 use tenure::{Clock, SystemClock, Timestamp};
 
 use crate::client::{Client, Connect, Looked, Trouble, interruptible};
@@ -107,6 +108,7 @@ fn look(client: &Client, checks: &mut Vec<Check>) -> Result<(), Trouble> {
     }
     let version = client.look("/v1/version")?;
     checks.push(this_version(&version));
+    checks.push(time_zones(version.body["time_zones"].as_str(), Zone::database_version()));
     let ready = client.look("/readyz")?;
     checks.push(ready_to_work(&ready, version.body["store"].as_str().unwrap_or("its store")));
     Ok(())
@@ -143,6 +145,23 @@ fn this_version(version: &Looked) -> Check {
             found: "the server reports none".to_owned(),
             next: Some("this is not a Tenure server: set another --url".to_owned()),
         },
+    }
+}
+
+/// Hosts with different zone databases disagree on the runs of a schedule.
+fn time_zones(theirs: Option<&str>, own: &str) -> Check {
+    match theirs {
+        Some(theirs) if theirs != own => Check {
+            check: "time zones",
+            state: Health::Warn,
+            found: format!("the server has {theirs}, this program has {own}"),
+            next: Some(
+                "install the same version of both, and set TENURE_ZONEINFO on all hosts or on none"
+                    .to_owned(),
+            ),
+        },
+        Some(_) => good("time zones", format!("server and program have {own}")),
+        None => good("time zones", format!("this program has {own}")),
     }
 }
 

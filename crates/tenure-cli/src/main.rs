@@ -38,6 +38,7 @@ mod topics;
 mod traces;
 mod webhook;
 mod with;
+mod zones;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -134,7 +135,7 @@ enum Command {
     /// Measure a holder of leases (started by bench)
     #[command(hide = true)]
     BenchLeases(bench::BenchLeases),
-    /// Print the version
+    /// Print the version, and that of the time zone database
     Version {
         /// Print it as a JSON object
         #[arg(long)]
@@ -207,7 +208,7 @@ fn main() -> ExitCode {
             settings::Env::real().unknown().iter().for_each(|odd| complain(odd));
         }
     }
-    match run(program.command) {
+    match zones::choose().and_then(|()| run(program.command)) {
         Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,
         Err(Failure::Silent(code)) => ExitCode::from(code),
         Err(failure) => {
@@ -260,9 +261,10 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::BenchLeases(leases) => bench::leases_child(leases),
         Command::Version { json } => {
             let version = env!("CARGO_PKG_VERSION");
+            let zones = tenure::schedule::Zone::database_version();
             screen::print(&match json {
-                true => serde_json::json!({ "version": version }).to_string(),
-                false => format!("tenure {version}"),
+                true => serde_json::json!({ "version": version, "time_zones": zones }).to_string(),
+                false => format!("tenure {version}\ntime zones {zones}"),
             });
             Ok(())
         }

@@ -26,6 +26,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("TENURE_CONFIG", "settings file to read in place of ./tenure.toml"),
     ("TENURE_DATABASE_URL", "database of `tenure serve`"),
     ("TENURE_LOG", "log level on standard error: error, warn, info, debug or trace"),
+    ("TENURE_ZONEINFO", "directory of time zones to read in place of the built-in ones"),
     ("TENURE_SECTION__KEY", "any setting of tenure.toml, such as TENURE_SERVER__BIND"),
     ("XDG_CONFIG_HOME", "folder of tenure/config.toml [default: ~/.config]"),
     ("NO_COLOR", "turn color off"),

@@ -52,6 +52,44 @@ fn a_person_reads_the_slots_with_their_local_times() {
     );
 }
 
+/// A compiled zone file with one offset, five hours east.
+fn five_hours_east() -> Vec<u8> {
+    let mut block = b"TZif2".to_vec();
+    block.extend([0; 15]);
+    for count in [0_u32, 0, 0, 0, 1, 4] {
+        block.extend(count.to_be_bytes());
+    }
+    block.extend(18_000_i32.to_be_bytes());
+    block.extend(*b"\0\0+05\0");
+    let mut file = block.repeat(2);
+    file.extend(*b"\n<+05>-5\n");
+    file
+}
+
+#[test]
+fn a_directory_of_time_zones_replaces_the_ones_that_are_built_in() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("Europe")).unwrap();
+    std::fs::write(folder.path().join("Europe/Berlin"), five_hours_east()).unwrap();
+    std::fs::write(folder.path().join("tzdata.zi"), "# version 2030z\n# This zic input file").unwrap();
+    let run = |zones: &std::path::Path, args: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        program.args(args).env("TENURE_ZONEINFO", zones).output().expect("it starts")
+    };
+    let daily = ["schedule", "preview", "daily 09:30 in Europe/Berlin", "--from", "2026-11-01T00:00:00Z"];
+    let shown = said(&run(folder.path(), &daily));
+    assert!(shown.contains("2026-11-01T04:30:00Z  2026-11-01T09:30:00+05:00"), "{shown}");
+    let version = said(&run(folder.path(), &["version"]));
+    assert!(version.contains(&format!("time zones 2030z from {}", folder.path().display())), "{version}");
+    let nothing = run(&folder.path().join("none"), &daily);
+    assert_eq!(nothing.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&nothing.stderr).into_owned();
+    assert!(
+        told.contains("TENURE_ZONEINFO") && told.contains("has no time zones; use a directory"),
+        "{told}"
+    );
+}
+
 #[test]
 fn a_mistake_is_told_with_its_field_and_place() {
     let bad = refused(&["0 */90 * * * *"], 7);
@@ -64,6 +102,10 @@ fn a_mistake_is_told_with_its_field_and_place() {
     assert!(bad.contains("Asia/Tokyo") && bad.contains("Europe/Berlin"), "{bad}");
     let bad = refused(&["0 9 * * *", "--zone", "Europe/Nowhere"], 7);
     assert!(bad.contains("Europe/Nowhere"), "{bad}");
+    let bad = refused(&["0 9 * * *", "--zone", ""], 7);
+    assert!(bad.contains("zone") && bad.contains("write a name such as Europe/Berlin"), "{bad}");
+    let bad = refused(&["0 9 * * *", "--from", "2026-01-01T00:00:00+25:00"], 7);
+    assert!(bad.contains("from") && bad.contains("±14:00"), "{bad}");
     refused(&["0 9 * * *", "--dialect", "quartz"], 2);
     refused(&["0 9 * * *", "-n", "0"], 2);
     refused(&[], 2);

@@ -183,8 +183,7 @@ pub const SLOTS_ASKED: usize = 10_000;
 pub const RRULE_INTERVAL: u32 = 100_000;
 /// Most slots that a recurrence rule counts.
 pub const RRULE_COUNT: u32 = 10_000;
-/// Most periods of a recurrence rule that are looked at for its next slot.
-pub const RRULE_STEPS: i64 = 400_000;
-/// The same for one whose unit is shorter than a day: fifty years of days on which it has no slot. Whoever looks for the
-/// last slot before an instant asks a hundred times.
-pub const RRULE_STEPS_IN_DAYS: i64 = 20_000;
+/// Most days of a recurrence rule that are looked at for its next slot: more than a thousand years of them.
+pub const RRULE_STEPS: u32 = 400_000;
+/// Most days that are looked at for the last of the slots that a recurrence rule counts, each time it is read.
+pub const RRULE_COUNT_STEPS: u32 = 100_000;

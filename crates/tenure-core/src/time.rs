@@ -84,7 +84,7 @@ impl FromStr for Timestamp {
 
     /// Reads RFC 3339 text with its offset; local time without one is refused.
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let at = text.parse::<jiff::Timestamp>().ok();
+        let at = text.parse::<jiff::Timestamp>().ok().filter(|_| has_real_offset(text));
         // One sentence for both faults: the parser itself stops within the year 9999, so that it
         // cannot tell a date out of range from nonsense.
         at.and_then(|at| Self::from_micros(at.as_microsecond()).ok()).ok_or_else(|| {
@@ -92,10 +92,23 @@ impl FromStr for Timestamp {
             Invalid::new(
                 "timestamp",
                 format_args!("{shown:?}"),
-                "RFC 3339 with an offset, such as 2026-03-29T02:30:00Z, in the years 1970 to 9998",
+                "RFC 3339 with an offset up to ±14:00, such as 2026-03-29T02:30:00Z, in the years 1970 to 9998",
             )
         })
     }
+}
+
+/// No clock in the world is further from UTC, and the parser takes offsets beyond a day.
+const FARTHEST_OFFSET: i32 = 14 * 3600;
+
+fn has_real_offset(text: &str) -> bool {
+    static PARSER: jiff::fmt::temporal::DateTimeParser = jiff::fmt::temporal::DateTimeParser::new();
+    text.ends_with(['Z', 'z'])
+        || PARSER
+            .parse_pieces(text)
+            .ok()
+            .and_then(|pieces| pieces.to_numeric_offset())
+            .is_some_and(|offset| offset.seconds().abs() <= FARTHEST_OFFSET)
 }
 
 impl From<Timestamp> for String {
@@ -131,12 +144,22 @@ mod tests {
         let at: Timestamp = "2026-03-29T02:30:00.000001+02:00".parse().unwrap();
         assert_eq!(at.to_string(), "2026-03-29T00:30:00.000001Z");
         assert_eq!(at.to_string().parse::<Timestamp>().unwrap(), at);
+        assert_eq!("2026-03-29T14:00:00+14:00".parse(), "2026-03-29T00:00:00Z".parse::<Timestamp>());
+        assert_eq!("2026-03-29 02:30:00-12".parse(), "2026-03-29T14:30:00z".parse::<Timestamp>());
         assert_eq!(Timestamp::LAST.to_string(), "9998-12-31T23:59:59.999999Z");
     }
 
     #[test]
     fn local_time_the_year_9999_and_nonsense_are_refused() {
-        for text in ["2026-03-29T02:30:00", "9999-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "soon", ""] {
+        for text in [
+            "2026-03-29T02:30:00+14:01",
+            "2026-03-29T02:30:00-25:00",
+            "2026-03-29T02:30:00",
+            "9999-01-01T00:00:00Z",
+            "1969-12-31T23:59:59Z",
+            "soon",
+            "",
+        ] {
             let complaint = text.parse::<Timestamp>().unwrap_err();
             assert_eq!(complaint.field, "timestamp", "{text}");
         }

@@ -9,8 +9,13 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+<<<<<<< HEAD
 use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes};
 use tenure::{Clock, Fault, FaultCause, Invalid, Moment, Name, limits};
+=======
+use tenure::limits;
+use tenure::schedule::Zone;
+>>>>>>> sched
 
 use crate::answer;
 use crate::api::Api;
@@ -158,5 +163,7 @@ pub(crate) async fn version(api: Api) -> Response {
         "name_bytes": limits::NAME_BYTES, "page_jobs": limits::PAGE_JOBS,
     });
     let version = env!("CARGO_PKG_VERSION");
-    answer::json(StatusCode::OK, &json!({ "version": version, "store": store, "limits": limits }))
+    let zones = Zone::database_version();
+    let told = json!({ "version": version, "store": store, "time_zones": zones, "limits": limits });
+    answer::json(StatusCode::OK, &told)
 }

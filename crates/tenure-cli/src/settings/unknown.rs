@@ -6,8 +6,14 @@ use super::known::KNOWN;
 use crate::near::nearest;
 
 /// Beside those of settings.
-const OTHERS: [&str; 5] =
-    ["TENURE_CONFIG", "TENURE_TOKEN_FILE", "TENURE_LEASE", "TENURE_FENCE", "TENURE_LEASE_TOKEN"];
+const OTHERS: [&str; 6] = [
+    "TENURE_CONFIG",
+    "TENURE_TOKEN_FILE",
+    "TENURE_LEASE",
+    "TENURE_FENCE",
+    "TENURE_LEASE_TOKEN",
+    crate::zones::VARIABLE,
+];
 
 /// What there is to say of each of these that nothing reads. A name with `__` is that of a setting, and refused elsewhere.
 pub(super) fn unknown(variables: &BTreeMap<String, String>) -> Vec<String> {

@@ -37,7 +37,7 @@ impl At {
             let at = part.trim().parse().map_err(|bad: crate::Invalid| {
                 BadSchedule::new("at", format_args!("{} is not a time", bad.found))
                     .at(offset + lead)
-                    .instead("write it with an offset, such as 2026-03-29T02:30:00Z")
+                    .instead("write it with an offset up to ±14:00, such as 2026-03-29T02:30:00Z")
             })?;
             instants.push(at);
             offset += part.len() + 1;

@@ -63,7 +63,7 @@ fn units(field: &str, text: &str) -> Result<Duration, BadSchedule> {
     }
     let refuse = || {
         let wrong = BadSchedule::new(field, format_args!("{:?} is not a duration", shown(text)));
-        let plain = digits(text).is_some();
+        let plain = digits(text).is_some_and(|number| number > 0);
         wrong.instead(if plain {
             format!("write `{text}s`, `{text}m` or `{text}d`")
         } else {

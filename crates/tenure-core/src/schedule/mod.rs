@@ -51,6 +51,7 @@ mod text;
 mod times;
 mod wall;
 mod zone;
+mod zones;
 
 pub use at::At;
 pub use bounds::Bounds;
@@ -97,7 +98,11 @@ pub struct Schedule {
 impl Schedule {
     /// Creates a schedule from a rule, in UTC and without bounds.
     #[must_use]
-    pub fn new(rule: Rule) -> Self {
+    pub fn new(mut rule: Rule) -> Self {
+        if let Rule::Rrule(rule) = &mut rule {
+            // A rule that another schedule counted ends as before if it cannot be counted here.
+            rule.count_in(&Zone::utc()).ok();
+        }
         Self { rule, zone: Zone::utc(), bounds: Bounds::default(), except: Calendar::default(), jitter: None }
     }
 
@@ -105,7 +110,10 @@ impl Schedule {
     ///
     /// # Errors
     /// Refuses a time zone in which no run would be left.
-    pub fn in_zone(self, zone: Zone) -> Result<Self, BadSchedule> {
+    pub fn in_zone(mut self, zone: Zone) -> Result<Self, BadSchedule> {
+        if let Rule::Rrule(rule) = &mut self.rule {
+            rule.count_in(&zone)?;
+        }
         Self { zone, ..self }.checked()
     }
 

@@ -26,31 +26,51 @@ pub enum ClockChange {
     Second,
 }
 
-/// The first second after `after` that a local time of the rule belongs to.
-pub(crate) fn next(rule: &OfWall<'_>, zone: &Zone, after: i64) -> Option<i64> {
-    let mut low = after.checked_add(1)?;
-    let last = Timestamp::LAST.as_micros().div_euclid(1_000_000);
-    while low <= last {
-        let stretch = zone.stretch(low);
-        let shifted = shifted_into(rule, stretch, low);
-        let wall = own_from(rule, stretch, low);
-        let own = (rule.next)(wall).map(|wall| wall.0 - stretch.offset);
-        let first = [shifted, own].into_iter().flatten().min();
-        let Some(until) = stretch.until else {
-            return first;
-        };
-        if first.is_some_and(|first| first < until) {
-            return first;
-        }
-        // Nothing before the clocks change. When they go back they show again what lies behind `low`, so that the
-        // change may only be jumped over from afar.
-        let beyond = own.map_or(i64::MAX, |own| own - FAR);
-        if own.is_none() && until - low > FAR && shifted.is_none() {
-            return None;
-        }
-        low = if until - low > FAR { beyond.max(until) } else { until };
+/// The seconds that the local times of a rule belong to, one after the other.
+pub(crate) struct Passage<'a> {
+    rule: &'a OfWall<'a>,
+    zone: &'a Zone,
+    /// The first second that is not passed.
+    low: i64,
+    /// The one that `low` is in, if it was looked for.
+    stretch: Option<Stretch>,
+}
+
+impl<'a> Passage<'a> {
+    /// Returns those after a second.
+    pub(crate) fn after(rule: &'a OfWall<'a>, zone: &'a Zone, after: i64) -> Self {
+        Self { rule, zone, low: after.saturating_add(1), stretch: None }
     }
-    None
+}
+
+impl Iterator for Passage<'_> {
+    type Item = i64;
+
+    fn next(&mut self) -> Option<i64> {
+        let last = Timestamp::LAST.as_micros().div_euclid(1_000_000);
+        while self.low <= last {
+            let low = self.low;
+            let known = self.stretch.filter(|stretch| stretch.until.is_none_or(|until| low < until));
+            let stretch = *self.stretch.insert(known.unwrap_or_else(|| self.zone.stretch(low)));
+            let shifted = shifted_into(self.rule, stretch, low);
+            let wall = own_from(self.rule, stretch, low);
+            let own = (self.rule.next)(wall).map(|wall| wall.0 - stretch.offset);
+            let first = [shifted, own].into_iter().flatten().min();
+            if let Some(first) = first.filter(|first| stretch.until.is_none_or(|until| *first < until)) {
+                self.low = first + 1;
+                return Some(first);
+            }
+            let until = stretch.until?;
+            // Nothing before the clocks change. When they go back they show again what lies behind `low`, so that the
+            // change may only be jumped over from afar.
+            let beyond = own.map_or(i64::MAX, |own| own - FAR);
+            if own.is_none() && until - low > FAR && shifted.is_none() {
+                return None;
+            }
+            self.low = if until - low > FAR { beyond.max(until) } else { until };
+        }
+        None
+    }
 }
 
 /// From where on the rule is asked for what is shown in this stretch and at or after `low`.

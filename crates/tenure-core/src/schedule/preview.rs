@@ -22,6 +22,7 @@ pub struct Preview {
 
 impl Schedule {
     /// Returns a preview from a given time on, with at most `most` runs and at most [`limits::SLOTS_ASKED`].
+    /// The maximum number of runs is counted from that time on.
     ///
     /// ```
     /// use tenure_core::schedule::Schedule;
@@ -38,7 +39,8 @@ impl Schedule {
     #[must_use]
     pub fn preview(&self, from: Timestamp, most: usize) -> Preview {
         let most = most.min(limits::SLOTS_ASKED);
-        let next = self.between(from, Timestamp::LAST, most);
+        let runs = self.bounds().most_runs.and_then(|runs| usize::try_from(runs).ok());
+        let next = self.between(from, Timestamp::LAST, runs.map_or(most, |runs| most.min(runs)));
         let mut warnings = self.warnings();
         warnings.extend(self.passages(&next));
         if next.is_empty() && most > 0 {

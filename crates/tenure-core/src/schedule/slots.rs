@@ -1,6 +1,6 @@
 //! Asking a schedule for its slots.
 
-use super::passage::{self, ClockChange};
+use super::passage::{self, ClockChange, Passage};
 use super::rule::{OfWall, Repeats};
 use super::wall::Wall;
 use super::zone::Instants;
@@ -128,7 +128,7 @@ impl Schedule {
         let after = after.as_micros().div_euclid(SECOND);
         let allowed = |from: Wall| self.allowed(next, from);
         let next = if self.except.is_empty() { next } else { &allowed };
-        let second = passage::next(&OfWall { repeats, next }, &self.zone, after)?;
+        let second = Passage::after(&OfWall { repeats, next }, &self.zone, after).next()?;
         Timestamp::from_micros(second.checked_mul(SECOND)?).ok()
     }
 

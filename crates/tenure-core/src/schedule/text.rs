@@ -106,7 +106,10 @@ impl Rule {
     fn parse(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
         let line = Part { text, offset: 0 }.trimmed();
         let upper = line.text.get(..7).unwrap_or(line.text).to_ascii_uppercase();
-        if ["RRULE:", "DTSTART", "FREQ="].iter().any(|start| upper.starts_with(start)) {
+        if ["RRULE:", "DTSTART", "FREQ=", "EXDATE", "RDATE", "EXRULE"]
+            .iter()
+            .any(|start| upper.starts_with(start))
+        {
             let (rule, zone) = Rrule::parse(line.text).map_err(|bad| bad.moved(line.offset))?;
             return Ok((Self::Rrule(Box::new(rule)), zone));
         }
@@ -124,6 +127,10 @@ impl Rule {
             ("ncrontab", |text| Cron::parse(Dialect::Ncrontab, text).map(Self::Cron)),
         ];
         for (word, read) in readers {
+            if line.text.eq_ignore_ascii_case(word) {
+                let wrong = format_args!("nothing after `{word}`");
+                return Err(BadSchedule::new("schedule", wrong).instead(KNOWN));
+            }
             if let Some(rest) = line.after(word) {
                 return read(rest.text).map_err(|bad| bad.moved(rest.offset));
             }

@@ -85,6 +85,14 @@ impl Date {
         Self { year: year as i32, month: month as u8, day: day as u8 }
     }
 
+    /// The first day of the month after it.
+    pub(crate) fn next_month(self) -> Self {
+        match self.month {
+            12 => Self { year: self.year + 1, month: 1, day: 1 },
+            month => Self { month: month + 1, day: 1, ..self },
+        }
+    }
+
     /// 0 for Sunday to 6 for Saturday.
     pub(crate) fn weekday(self) -> u8 {
         weekday_of(self.days())

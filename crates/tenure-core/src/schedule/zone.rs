@@ -2,16 +2,18 @@
 
 use std::fmt;
 
-use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
+use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use super::BadSchedule;
 use super::wall::Wall;
+use super::zones::database;
 use crate::Timestamp;
 
 /// A time zone of the IANA database, such as `Europe/Berlin`.
 ///
-/// The database is compiled into the program. All hosts with the same version agree on every run, whatever their
-/// operating systems have installed. A legal change of a time zone arrives with a new version.
+/// The database is compiled into the program. All hosts with the same version agree on every run, regardless of their
+/// operating systems. A legal change of a time zone arrives with a new version, or with the directory that
+/// [`Zone::read_from`] names.
 ///
 /// ```
 /// use tenure_core::schedule::Zone;
@@ -79,7 +81,7 @@ impl Zone {
         if name.eq_ignore_ascii_case("utc") || name == "Z" {
             return Ok(Self::utc());
         }
-        let Ok(zone) = TimeZoneDatabase::bundled().get(name) else {
+        let Ok(zone) = database().zones.get(name) else {
             return Err(unknown(name));
         };
         let fixed = zone.to_fixed_offset().ok().map(|offset| i64::from(offset.seconds()));
@@ -89,7 +91,7 @@ impl Zone {
     /// The names of all zones.
     #[must_use]
     pub fn names() -> Vec<String> {
-        TimeZoneDatabase::bundled().available().map(|name| name.to_string()).collect()
+        database().zones.available().map(|name| name.to_string()).collect()
     }
 
     /// Its name in the database.

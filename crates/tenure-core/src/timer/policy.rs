@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Invalid, delay_of, limits};
 
-/// The policy for missed runs.
+/// The policy for runs that are due together because no host fired them in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
-    /// Skip them. A run is missed if its job could not be enqueued within a minute.
+    /// Skip those that are more than a minute late, and enqueue a job for each of the others.
     Skip,
-    /// Enqueue one job, for the latest missed run.
+    /// Enqueue one job, for the latest of them, even if they are only seconds late.
     #[default]
     One,
-    /// Enqueue a job for each of the latest missed runs; skip earlier ones.
+    /// Enqueue a job for each of the latest of them; skip earlier ones.
     All {
         /// Maximum number of runs to catch up.
         most: u32,

@@ -123,10 +123,10 @@ fn lord_howe_changes_by_half_an_hour() {
 fn midnight_can_be_skipped_and_can_come_twice() {
     let local = |text: &str, after: &str, most| local(&parse(text), "America/Havana", after, most);
     assert_eq!(local("0 0 * * *", "2026-03-07T12:00:00Z", 2), ["03-08 01:00-04", "03-09 00:00-04"]);
-    assert_eq!(local("0 0 * * *", "2026-10-31T12:00:00Z", 2), ["11-01 00:00-04", "11-02 00:00-05"]);
+    assert_eq!(local("0 0 * * *", "2025-11-01T12:00:00Z", 2), ["11-02 00:00-04", "11-03 00:00-05"]);
     assert_eq!(
-        local("30 * * * *", "2026-11-01T04:00:00Z", 3),
-        ["11-01 00:30-04", "11-01 00:30-05", "11-01 01:30-05"]
+        local("30 * * * *", "2025-11-02T04:00:00Z", 3),
+        ["11-02 00:30-04", "11-02 00:30-05", "11-02 01:30-05"]
     );
 }
 

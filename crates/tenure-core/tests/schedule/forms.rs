@@ -73,7 +73,10 @@ fn json_names_exactly_one_rule_and_what_bounds_it() {
     for (text, words) in [
         ("{}", "schedule: 0 rules; expected exactly one of cron, every"),
         (r#"{"cron": "* * * * *", "every": "1m"}"#, "schedule: 2 rules"),
-        (r#"{"cron": "* * * * 8"}"#, "weekday at column 9: 8 is outside 0 to 6"),
+        (
+            r#"{"cron": "* * * * 8"}"#,
+            "weekday at column 9: 8 is out of range; expected 0 to 6, or Sun to Sat",
+        ),
         (r#"{"every": "24:00:00"}"#, "every at column 1: `24:00:00` means 24 days"),
         (r#"{"every": "1m", "dialect": "unix"}"#, "dialect: this kind of rule has none"),
         (r#"{"cron": "* * * * *", "from": "2026-01-05T09:30:00Z"}"#, "from: this kind of rule has none"),

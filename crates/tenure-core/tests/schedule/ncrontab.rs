@@ -227,11 +227,8 @@ fn a_bad_word_is_refused_in_each_field() {
         fields[place] = "1,bad,3";
         let text = fields.join(" ");
         let words = crate::schedule::given::refusal(&text);
-        assert_eq!(
-            words,
-            format!("{field} at column {}: \"bad\" is not a valid {field}", place * 2 + 3),
-            "{text}"
-        );
+        let wrong = format!("{field} at column {}: \"bad\" is not a valid {field}; expected ", place * 2 + 3);
+        assert!(words.starts_with(&wrong), "{words}");
     }
 }
 

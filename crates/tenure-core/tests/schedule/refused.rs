@@ -46,7 +46,7 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
             "0 0 0 * * mondays",
             "weekday at column 11: \"mondays\" is not a valid weekday; write Monday or Mon",
         ),
-        ("0 0 0 * * J", "weekday at column 11: \"J\" is not a valid weekday"),
+        ("0 0 0 * * J", "weekday at column 11: \"J\" is not a valid weekday; expected 0 to 6, or Sun to Sat"),
         (
             "0 0 0 30 2 *",
             "day at column 7: this day never occurs in February; use `L` of the unix dialect for the last day of a month",
@@ -61,11 +61,11 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
         ),
         (
             "0 0 0 * * 7",
-            "weekday at column 11: 7 is outside 0 to 6; write 0 for Sunday, or use the unix dialect for 7",
+            "weekday at column 11: 7 is out of range; write 0 for Sunday, or use the unix dialect for 7",
         ),
-        ("0 0 0 0 * *", "day at column 7: 0 is outside 1 to 31"),
-        ("0 0 24 * * *", "hour at column 5: 24 is outside 0 to 23"),
-        ("60 * * * * *", "second at column 1: 60 is outside 0 to 59"),
+        ("0 0 0 0 * *", "day at column 7: 0 is out of range; expected 1 to 31"),
+        ("0 0 24 * * *", "hour at column 5: 24 is out of range; expected 0 to 23"),
+        ("60 * * * * *", "second at column 1: 60 is out of range; expected 0 to 59"),
         (
             "0 0 2 * * ?",
             "weekday at column 11: \"?\" is not a valid weekday; use the unix dialect for `?`, `L`, `W` and `#` in days and weekdays",
@@ -88,21 +88,21 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
         ),
         ("0 0 0 * * Mon,", "weekday at column 15: empty element in a list; remove the comma"),
         ("0 0 0 * * ,Mon", "weekday at column 11: empty element in a list; remove the comma"),
-        ("* 1,2,456 * * *", "hour at column 7: 456 is outside 0 to 23"),
+        ("* 1,2,456 * * *", "hour at column 7: 456 is out of range; expected 0 to 23"),
         ("* 1/Z * * *", "hour at column 5: \"Z\" is not a step; expected a number"),
-        ("* 3-l2 * * *", "hour at column 5: \"l2\" is not a valid hour"),
+        ("* 3-l2 * * *", "hour at column 5: \"l2\" is not a valid hour; expected 0 to 23"),
         ("* -5 * * *", "hour at column 3: missing value"),
-        ("* 1-2-3 * * *", "hour at column 5: \"2-3\" is not a valid hour"),
-        ("* *-5 * * *", "hour at column 3: \"*\" is not a valid hour"),
-        ("* +5 * * *", "hour at column 3: \"+5\" is not a valid hour"),
+        ("* 1-2-3 * * *", "hour at column 5: \"2-3\" is not a valid hour; expected 0 to 23"),
+        ("* *-5 * * *", "hour at column 3: \"*\" is not a valid hour; expected 0 to 23"),
+        ("* +5 * * *", "hour at column 3: \"+5\" is not a valid hour; expected 0 to 23"),
         ("* * * *", "cron: 4 fields instead of 5 or 6; write [second] minute hour day month weekday"),
         (
             "0 0 0 1 1 * 2026",
             "cron at column 13: 7 fields instead of 5 or 6; set a start and an end on the schedule instead of a year",
         ),
-        ("   * * bad * *", "day at column 8: \"bad\" is not a valid day"),
-        ("ncrontab  * * bad * *", "day at column 15: \"bad\" is not a valid day"),
-        ("* * bad * * in Europe/Berlin", "day at column 5: \"bad\" is not a valid day"),
+        ("   * * bad * *", "day at column 8: \"bad\" is not a valid day; expected 1 to 31"),
+        ("ncrontab  * * bad * *", "day at column 15: \"bad\" is not a valid day; expected 1 to 31"),
+        ("* * bad * * in Europe/Berlin", "day at column 5: \"bad\" is not a valid day; expected 1 to 31"),
         (
             "* * * * * in Berlin",
             "zone at column 14: \"Berlin\" is not a zone of the IANA database; did you mean Europe/Berlin?",
@@ -140,22 +140,57 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
             "weekday at column 23: \"sam\" is not a weekday; write mon, tue, wed, thu, fri, sat or sun",
         ),
         (
+            "0 0 * * MON#1",
+            "weekday at column 9: \"MON#1\" is not a valid weekday; use the unix dialect for `?`, `L`, `W` and `#` in days and weekdays",
+        ),
+        (
+            "0 0 * * FRIL",
+            "weekday at column 9: \"FRIL\" is not a valid weekday; use the unix dialect for `?`, `L`, `W` and `#` in days and weekdays",
+        ),
+        (
+            "unix 0 0 * * MON-FRI#1",
+            "weekday at column 14: `MON-FRI#1` counts more than one weekday; write each of them, such as MON#1,TUE#1 or MONL,TUEL",
+        ),
+        (
+            "unix 0 0 L/2 * *",
+            "day at column 10: \"L\" is not a valid day; write `L`, `L-3`, `LW` or `15W`, or `?` alone",
+        ),
+        (
+            "unix 0 0 1,? * *",
+            "day at column 12: \"?\" is not a valid day; write `L`, `L-3`, `LW` or `15W`, or `?` alone",
+        ),
+        (
+            "unix 0 0 W15 * *",
+            "day at column 10: \"W15\" is not a valid day; write `L`, `L-3`, `LW` or `15W`, or `?` alone",
+        ),
+        (
+            "unix 0 ? * * *",
+            "hour at column 8: \"?\" is not a valid hour; use `?`, `L`, `W` and `#` in days and weekdays only",
+        ),
+        ("delay 0", "delay at column 7: \"0\" is not a duration; write a duration such as `10m` or `1h30m`"),
+        ("0 0 * * * # comment", "cron at column 11: 7 fields instead of 5 or 6; remove the comment"),
+        (
+            "TZ=Asia/Tokyo 0 0 * * * in UTC",
+            "cron at column 25: 7 fields instead of 5 or 6; remove the second time zone",
+        ),
+        (
+            "quartz 0 0 12 * * ?",
+            "cron at column 1: \"quartz\" is not a dialect; use `ncrontab` or `unix` before the fields",
+        ),
+        (
+            "RDATE:20260105T093000Z",
+            "RDATE at column 1: RDATE is not supported; use a second schedule with `at` for extra times",
+        ),
+        ("DTSTART:20260105T093000 FREQ=DAILY;", "rrule at column 36: empty part; remove the `;`"),
+        (
             "at 2026-03-29T02:30:00",
-            "at at column 4: \"2026-03-29T02:30:00\" is not a time; write it with an offset, such as 2026-03-29T02:30:00Z",
+            "at at column 4: \"2026-03-29T02:30:00\" is not a time; write it with an offset up to ±14:00, such as 2026-03-29T02:30:00Z",
         ),
     ] {
         assert_eq!(refusal(text), words, "{text}");
     }
-}
-
-/// To find its last slot before an instant would cost whoever fires it a third of a second.
-#[test]
-fn a_rule_within_days_that_comes_less_than_once_in_fifty_years_is_refused() {
-    let rule =
-        |unit: &str| format!("DTSTART:20260101T000000 RRULE:FREQ={unit};BYMONTH=2;BYMONTHDAY=29;BYHOUR=3");
-    assert!(refusal(&rule("MINUTELY;INTERVAL=97;BYMINUTE=7")).contains("never matches"));
-    assert!(Schedule::parse(&rule("MINUTELY;BYMINUTE=7")).is_ok());
-    assert!(Schedule::parse(&rule("HOURLY")).is_ok());
+    assert!(refusal("unix ").starts_with("schedule: nothing after `unix`; write a cron expression"));
+    assert_eq!(parse("unix 0 0 Lw * *").describe(), parse("unix 0 0 LW * *").describe());
 }
 
 #[test]

@@ -100,6 +100,12 @@ const ENDLESS: &[(&str, &str, &str)] = &[
         "1997: 9/2 9/9 9/16 9/23 9/30 11/4 11/11 11/18 11/25 1998: 1/6 1/13 1/20 1/27 3/3",
     ),
     ("19970519", "FREQ=YEARLY;BYDAY=20MO", "1997: 5/19 1998: 5/18 1999: 5/17"),
+    ("19970512", "FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "1997: 5/12 1998: 5/11 1999: 5/17"),
+    // The first week of 2026 begins in 2025, and 2020 and 2026 have 53.
+    ("20250101", "FREQ=YEARLY;BYWEEKNO=1;BYDAY=MO", "2025: 12/29 2027: 1/4 2028: 1/3 2029: 1/1"),
+    ("20190101", "FREQ=YEARLY;BYWEEKNO=53;BYDAY=TH", "2020: 12/31 2026: 12/31 2032: 12/30"),
+    ("20250101", "FREQ=YEARLY;BYWEEKNO=-1;BYDAY=SU", "2025: 12/28 2027: 1/3 2028: 1/2 12/31"),
+    ("20260101", "FREQ=YEARLY;WKST=SU;BYWEEKNO=1;BYDAY=SU", "2026: 1/4 2027: 1/3 2028: 1/2 12/31"),
     ("19970313", "FREQ=YEARLY;BYMONTH=3;BYDAY=TH", "1997: 3/13 3/20 3/27 1998: 3/5 3/12 3/19 3/26 1999: 3/4"),
     ("19970902", "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13", "1998: 2/13 3/13 11/13 1999: 8/13 2000: 10/13"),
     (
@@ -179,15 +185,75 @@ fn an_hourly_rule_fires_twice_in_an_hour_that_comes_twice_and_a_daily_one_once()
     assert_eq!(gap, ["07 02:30-0500", "08 03:30-0400", "09 02:30-0400"]);
 }
 
+/// RFC 5545: COUNT is the number of occurrences.
+#[test]
+fn count_counts_occurrences_where_clocks_change() {
+    let times = |start: &str, rule: &str| first(start, rule, 20, "%H:%M%z").join(" ");
+    let back = times("20261101T000000", "FREQ=HOURLY;COUNT=4");
+    assert_eq!(back, "00:00-0400 01:00-0400 01:00-0500 02:00-0500");
+    let forward = times("20260308T000000", "FREQ=HOURLY;COUNT=4");
+    assert_eq!(forward, "00:00-0500 01:00-0500 03:00-0400 04:00-0400");
+    let half_hours = times("20261101T003000", "FREQ=MINUTELY;INTERVAL=30;COUNT=4");
+    assert_eq!(half_hours, "00:30-0400 01:00-0400 01:30-0400 01:00-0500");
+    // Two times of a day that meet are one occurrence.
+    let meeting = first("20260308T023000", "FREQ=DAILY;BYHOUR=2,3;COUNT=3", 20, "%d %H:%M");
+    assert_eq!(meeting, ["08 03:30", "09 02:30", "09 03:30"]);
+    // The zone of a schedule counts as one of the rule.
+    let berlin = parse("DTSTART:20261025T000000 RRULE:FREQ=HOURLY;COUNT=4 in Europe/Berlin");
+    let found = slots(&berlin, "2026-01-01T00:00:00Z", 9);
+    assert_eq!(found.last().unwrap(), "2026-10-25T01:00:00Z");
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
+fn a_rule_that_rarely_matches_goes_on() {
+    let after = |text: &str, from: &str| slots(&parse(text), from, 1);
+    let seconds = "DTSTART:20260101T030000 RRULE:FREQ=SECONDLY;INTERVAL=3607;BYHOUR=3;BYMINUTE=0;BYSECOND=0";
+    assert_eq!(after(seconds, "2026-01-02T00:00:00Z"), ["2035-11-17T03:00:00Z"]);
+    let hours =
+        "DTSTART:20260101T030000 RRULE:FREQ=HOURLY;INTERVAL=5;BYHOUR=9;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO";
+    assert_eq!(after(hours, "2026-01-01T00:00:00Z"), ["2140-02-29T09:00:00Z"]);
+    // Every 27 years, and then on a Friday the 13th.
+    let fridays = "DTSTART:20260213T030000 RRULE:FREQ=SECONDLY;INTERVAL=9973;BYMONTHDAY=13;BYDAY=FR;BYHOUR=3;BYMINUTE=0;BYSECOND=0";
+    assert_eq!(after(fridays, "2026-02-14T00:00:00Z"), ["4128-08-13T03:00:00Z"]);
+}
+
+/// Each of these took seconds to read.
+#[test]
+fn a_rule_costs_little_to_read() {
+    let counted = |rule: &str| format!("DTSTART:20260101T000000 RRULE:{rule};COUNT=10000");
+    let once_a_day = counted("FREQ=SECONDLY;INTERVAL=229;BYHOUR=0;BYMINUTE=0;BYSECOND=0");
+    assert_eq!(slots(&parse(&once_a_day), "8000-01-01T00:00:00Z", 9_999).len(), 471);
+    let positions = vec!["1"; 1_900].join(",");
+    let leap_mondays = counted(&format!("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29;BYDAY=MO;BYSETPOS={positions}"));
+    let far = "COUNT at column 3884: the last of 10000 occurrences is too far from the start; write UNTIL with the time of the end, or a smaller COUNT";
+    assert_eq!(refusal(&leap_mondays), far);
+    assert!(refusal(&counted("FREQ=YEARLY;BYDAY=53MO")).contains("too far from the start"));
+    assert!(Schedule::parse(&counted("FREQ=YEARLY;INTERVAL=10")).is_ok(), "more than there are years");
+    for (rule, words) in [
+        ("FREQ=SECONDLY;INTERVAL=60;BYSECOND=1", "rrule: the interval never meets the times of BYHOUR"),
+        ("FREQ=MONTHLY;BYMONTHDAY=31;BYMONTH=2,4", "rrule: the rule has no occurrence in 1,000 years"),
+        ("FREQ=DAILY;BYSETPOS=2", "rrule: the rule has no occurrence in 1,000 years"),
+    ] {
+        let found = refusal(&format!("DTSTART:20260101T000000 RRULE:{rule}"));
+        assert!(found.starts_with(words), "{rule}: {found}");
+    }
+}
+
 #[test]
 fn what_is_not_supported_is_refused_by_name_and_column() {
     let start = "DTSTART:20260105T093000 ";
     for (rule, words) in [
-        ("RRULE:FREQ=YEARLY;BYWEEKNO=20", "rrule at column 43: BYWEEKNO is not supported"),
+        ("RRULE:FREQ=YEARLY;BYWEEKNO=20", "BYWEEKNO at column 43: requires BYDAY"),
+        (
+            "RRULE:FREQ=YEARLY;BYWEEKNO=20;BYDAY=1MO",
+            "BYWEEKNO at column 43: cannot be combined with a number",
+        ),
+        ("RRULE:FREQ=MONTHLY;BYWEEKNO=20;BYDAY=MO", "BYWEEKNO at column 44: requires FREQ=YEARLY"),
         ("RRULE:FREQ=YEARLY;BYEASTER=1", "rrule at column 43: BYEASTER is not supported"),
         (
             "RRULE:FREQ=YEARLY EXDATE:20260106T093000",
-            "EXDATE at column 43: EXDATE is not supported; use the schedule",
+            "EXDATE at column 43: EXDATE is not supported; use the schedule's `except`",
         ),
         (
             "RRULE:FREQ=FORTNIGHTLY",
@@ -200,11 +266,17 @@ fn what_is_not_supported_is_refused_by_name_and_column() {
         ("RRULE:FREQ=DAILY;COUNT=2;UNTIL=20270101", "COUNT at column 42: cannot be combined with UNTIL"),
         ("RRULE:FREQ=WEEKLY;BYMONTHDAY=1", "BYMONTHDAY at column 43: cannot be combined with FREQ=WEEKLY"),
         ("RRULE:FREQ=WEEKLY;BYDAY=2MO", "BYDAY at column 43: `2MO` counts weekdays"),
-        ("RRULE:FREQ=MONTHLY;BYDAY=6MO", "BYDAY at column 44: `6` is outside 1 to 5 and -1 to -5"),
+        (
+            "RRULE:FREQ=MONTHLY;BYDAY=6MO",
+            "BYDAY at column 44: `6` is out of range; expected 1 to 5 or -1 to -5",
+        ),
         ("RRULE:FREQ=MONTHLY;BYDAY=XX", "BYDAY at column 44: `XX` is not a weekday; write MO"),
-        ("RRULE:FREQ=MONTHLY;BYMONTHDAY=0", "BYMONTHDAY at column 44: `0` is outside 1 to 31 and -1 to -31"),
+        (
+            "RRULE:FREQ=MONTHLY;BYMONTHDAY=0",
+            "BYMONTHDAY at column 44: `0` is out of range; expected 1 to 31 or -1 to -31",
+        ),
         ("RRULE:FREQ=HOURLY;BYSETPOS=1", "BYSETPOS at column 43: requires FREQ=DAILY or longer"),
-        ("RRULE:FREQ=DAILY;BYHOUR=24", "BYHOUR at column 42: `24` is outside 0 to 23"),
+        ("RRULE:FREQ=DAILY;BYHOUR=24", "BYHOUR at column 42: `24` is out of range; expected 0 to 23"),
         (
             "RRULE:FREQ=DAILY;UNTIL=soon",
             "UNTIL at column 42: `SOON` is not an end; write 20261231T235959Z or 20261231",
@@ -231,7 +303,7 @@ fn what_is_not_supported_is_refused_by_name_and_column() {
 
 #[test]
 fn a_rule_is_printed_without_its_zone_and_read_again() {
-    let text = "dtstart;tzid=Europe/Berlin:20260105T093000\r\nrrule:freq=weekly;byday=mo,we";
+    let text = "dtstart;tzid=\"Europe/Berlin\":20260105T093000\r\nrrule:freq=weekly;byday=mo,we";
     let schedule = parse(text);
     assert_eq!(
         schedule.to_string(),

@@ -51,7 +51,7 @@ fn sunday_is_0_and_7() {
     assert_eq!(days("unix 0 0 * * 0-7", after, 2), ["02-02", "02-03"]);
     assert!(refusal("unix 0 0 * * 5-0").contains("backwards"));
     assert!(refusal("unix 0 0 * * FRI-MON").contains("`Fri-Sat,Sun-Mon`"));
-    assert!(refusal("unix 0 0 * * 8").contains("8 is outside 0 to 7"));
+    assert!(refusal("unix 0 0 * * 8").contains("8 is out of range; expected 0 to 7, or Sun to Sat"));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn the_working_day_next_to_a_day() {
     }
     // The 31st of May 2026 is a Sunday at the end of its month; a month without a 31st has none.
     assert_eq!(days("unix 0 0 31W * *", "2026-05-01T00:00:00Z", 2), ["05-29", "07-31"]);
-    assert!(refusal("unix 0 0 32W * *").contains("32 is outside 1 to 31"));
+    assert!(refusal("unix 0 0 32W * *").contains("32 is out of range; expected 1 to 31"));
     assert!(refusal("unix 0 0 W * *").contains("\"W\" is not a valid day"));
 }
 

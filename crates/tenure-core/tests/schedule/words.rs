@@ -31,6 +31,10 @@ fn a_schedule_says_what_it_does() {
         ("0 0 * 1,7 MON", "every Monday in January and July at 00:00, UTC"),
         ("0 0 13 * 5", "on the 13th of every month if it is a Friday at 00:00, UTC"),
         ("unix 0 0 13 * 5", "on the 13th of every month and every Friday at 00:00, UTC"),
+        ("unix 0 0 1 * 0-6", "every day at 00:00, UTC"),
+        ("unix 0 0 1-31/1 * MON", "every day at 00:00, UTC"),
+        ("unix 0 0 1-31 6 5L", "every day in June at 00:00, UTC"),
+        ("unix */5 * LW * 1-7", "every 5 minutes, UTC"),
         (
             "unix 0 0 L,L-1,L-3 * *",
             "on the last day, the day before the last and the 3rd day before the last of every month at 00:00, UTC",
@@ -75,6 +79,38 @@ fn a_schedule_says_what_it_does() {
             "every month on Monday and Tuesday at 17:00 (only the last of them), UTC",
         ),
         ("DTSTART:20260105T170000 RRULE:FREQ=HOURLY;INTERVAL=3", "every 3 hours, UTC"),
+        ("DTSTART:20260105T173010 RRULE:FREQ=HOURLY", "every hour at minute 30 at second 10, UTC"),
+        ("DTSTART:20260105T170000 RRULE:FREQ=HOURLY;BYMINUTE=0,30", "every hour at minutes 0 and 30, UTC"),
+        (
+            "DTSTART:20260105T170000 RRULE:FREQ=MINUTELY;BYSECOND=0,30",
+            "every minute at seconds 0 and 30, UTC",
+        ),
+        (
+            "DTSTART:20260105T090000 RRULE:FREQ=MINUTELY;INTERVAL=20;BYHOUR=9,10,11,12,13,14,15,16;BYDAY=MO",
+            "every 20 minutes from 09:00 to 16:59 on Monday, UTC",
+        ),
+        (
+            "DTSTART:20260105T090000 RRULE:FREQ=SECONDLY;BYHOUR=9;BYMINUTE=0,15,30,45;BYSECOND=1,2,3",
+            "every second at every 15th minute at seconds 1 to 3 in the hour from 09:00, UTC",
+        ),
+        (
+            "DTSTART:20260105T090000 RRULE:FREQ=DAILY;BYHOUR=9,10,11;BYMINUTE=0,20,40",
+            "every day (every 20 minutes from 09:00 to 11:59), UTC",
+        ),
+        (
+            "DTSTART:20260105T090000 RRULE:FREQ=YEARLY;BYWEEKNO=20,-1;BYDAY=MO",
+            "every year on Monday in the 20th week and the last week of the year at 09:00, UTC",
+        ),
+        ("DTSTART:20260105T090000 RRULE:FREQ=DAILY;COUNT=5", "every day at 09:00, UTC, 5 times"),
+        ("DTSTART:20260105T090000 RRULE:FREQ=DAILY;COUNT=1", "every day at 09:00, UTC, once"),
+        (
+            "DTSTART:20260105T090000 RRULE:FREQ=DAILY;UNTIL=20261224T120000Z",
+            "every day at 09:00, UTC, until 2026-12-24 12:00 UTC",
+        ),
+        (
+            "DTSTART;TZID=Europe/Berlin:20260105T090000 RRULE:FREQ=DAILY;UNTIL=20261224",
+            "every day at 09:00, Europe/Berlin, until 2026-12-24 23:59:59",
+        ),
     ] {
         if parse(text).describe() != words {
             wrong.push(format!("{text}: {}", parse(text).describe()));

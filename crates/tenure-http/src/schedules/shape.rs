@@ -34,9 +34,9 @@ impl Shape {
         let bounds = Bounds {
             starts_at: said_instant("starts_at", ask.starts_at.as_deref())?,
             ends_at: said_instant("ends_at", ask.ends_at.as_deref())?,
-            most_runs: None,
+            most_runs: ask.max_runs.map(u64::from),
         };
-        Ok(Self { rule, zone, except: calendar(&ask.except)?, bounds, jitter: None })
+        Ok(Self { rule, zone, except: calendar(&ask.except)?, bounds, jitter: jitter(ask.jitter_seconds)? })
     }
 
     /// The schedule of a timer with what shall be otherwise.

@@ -417,7 +417,18 @@ async fn a_schedule_is_previewed_and_nothing_is_set() {
     assert_eq!(preview["description"], "every day at 02:30, Europe/Berlin");
     assert_eq!(preview["next"][0]["clock_change"], "shifted");
     assert!(preview["warnings"][0].as_str().unwrap().contains("2026-03-29 02:30"), "{preview}");
+    let all = r#"{"spec":{"every_seconds":60},"time_zone":"UTC","except":["sat"],"starts_at":"2026-03-27T00:00:00Z",
+        "ends_at":"2027-01-01T00:00:00Z","max_runs":2,"jitter_seconds":30,"from":"2026-03-26T12:00:00Z"}"#;
+    let preview = service.post("/v1/schedules/preview", all).await.json();
+    assert_eq!(preview["next"].as_array().unwrap().len(), 2, "{preview}");
+    assert_eq!(preview["warnings"][0], "the schedule ends after these 2 runs");
+    let description = preview["description"].as_str().unwrap();
+    assert!(description.contains("at most 2 times") && description.contains("delayed by up to 30 seconds"));
     for (body, status, field) in [
+        (r#"{"spec":{"every_seconds":1},"max_runs":0}"#, 422, "max_runs"),
+        (r#"{"spec":{"every_seconds":1},"jitter_seconds":-1}"#, 422, "jitter_seconds"),
+        (r#"{"spec":{"every_seconds":1},"time_zone":""}"#, 422, "time_zone"),
+        (r#"{"spec":{"at":["2027-01-01T00:00:00+25:00"]}}"#, 422, "spec.at"),
         (r#"{"spec":{"cron":"* * * * * * * *"}}"#, 422, "spec.cron"),
         (r#"{"spec":{"every_seconds":1},"count":0}"#, 422, "count"),
         (r#"{"spec":{"every_seconds":1},"jitter":1}"#, 400, "jitter"),

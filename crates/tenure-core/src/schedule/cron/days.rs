@@ -45,9 +45,18 @@ impl Days {
                 let wrong =
                     format_args!("with both day and weekday set, cron programs disagree on `{}`", field.text);
                 let full = field.text.replacen('*', &format!("{}-{}", field.unit.min, field.unit.max), 1);
-                let advice = format!("write `{full}` for \"or\", or use the ncrontab dialect for \"and\"");
+                let matches_all = matches!(field.text, "*/1");
+                let advice = if matches_all {
+                    format!("write `*` to match only the other field, or `{full}` to match every day")
+                } else {
+                    format!("write `{full}` for \"or\", or use the ncrontab dialect for \"and\"")
+                };
                 return Err(field.refuse(wrong).instead(advice));
             }
+        }
+        // With "or", a full field matches every day on its own, and the other field adds nothing.
+        if days.number == DAY.all() || days.weekday == WEEKDAY.all() {
+            return Ok(Self { number: DAY.all(), weekday: WEEKDAY.all(), ..Self::default() });
         }
         days.either = true;
         Ok(days)
@@ -63,7 +72,7 @@ impl Days {
             let text = element.text;
             match text {
                 "L" | "l" if unix => self.from_end |= 1,
-                "LW" | "lw" if unix => self.last_working = true,
+                _ if unix && text.eq_ignore_ascii_case("LW") => self.last_working = true,
                 _ if unix && (text.starts_with("L-") || text.starts_with("l-")) => {
                     self.from_end |= 1 << days_before_the_last(element)?
                 }
@@ -87,6 +96,10 @@ impl Days {
             if unix && text.eq_ignore_ascii_case("l") {
                 let wrong = element.refuse("`L` alone is not a weekday");
                 return Err(wrong.instead("write 6 for Saturday, or 5L for the last Friday of a month"));
+            }
+            if unix && text.contains(['#', 'L', 'l']) && text.contains('-') {
+                let wrong = element.refuse(format_args!("`{text}` counts more than one weekday"));
+                return Err(wrong.instead("write each of them, such as MON#1,TUE#1 or MONL,TUEL"));
             }
             if let Some((weekday, nth)) = text.split_once('#').filter(|_| unix) {
                 let weekday = Written { text: weekday, ..element }.value()? % 7;

@@ -136,10 +136,10 @@ impl<'a> Written<'a> {
         match u8::try_from(number) {
             Ok(value) if (unit.min..=last).contains(&value) => Ok(value),
             _ => {
-                let wrong = self.refuse(format_args!("{number} is outside {} to {last}", unit.min));
+                let wrong = self.refuse(format_args!("{number} is out of range"));
                 Err(match (unit == WEEKDAY, number) {
                     (true, 7) => wrong.instead("write 0 for Sunday, or use the unix dialect for 7"),
-                    _ => wrong,
+                    _ => wrong.instead(unit.allowed(self.dialect)),
                 })
             }
         }
@@ -161,16 +161,38 @@ impl<'a> Written<'a> {
             }
         }
         let wrong = self.refuse(format_args!("{:?} is not a valid {}", self.shown(), self.unit.name));
+        if self.has_special_form() {
+            return Err(match (self.dialect, self.unit) {
+                (Dialect::Ncrontab, _) => {
+                    wrong.instead("use the unix dialect for `?`, `L`, `W` and `#` in days and weekdays")
+                }
+                (Dialect::Unix, unit::DAY) => wrong.instead("write `L`, `L-3`, `LW` or `15W`, or `?` alone"),
+                (Dialect::Unix, WEEKDAY) => wrong.instead("write `5L` or `FRI#2`, or `?` alone"),
+                (Dialect::Unix, _) => wrong.instead("use `?`, `L`, `W` and `#` in days and weekdays only"),
+            });
+        }
         if let Some(name) = names.iter().find(|name| text.get(..3).is_some_and(|three| begins(name, three))) {
             return Err(wrong.instead(format_args!("write {name} or {}", &name[..3])));
         }
         Err(match self.text {
             "H" => wrong.instead("set a jitter on the schedule to spread its runs"),
-            _ if self.text.bytes().any(|byte| matches!(byte, b'?' | b'L' | b'W' | b'#')) => {
-                wrong.instead("use the unix dialect for `?`, `L`, `W` and `#` in days and weekdays")
-            }
-            _ => wrong,
+            _ => wrong.instead(self.unit.allowed(self.dialect)),
         })
+    }
+
+    /// Is it like `L`, `15W`, `FRIL`, `MON#1` or `?`, written right or wrong?
+    fn has_special_form(&self) -> bool {
+        let upper = self.text.to_ascii_uppercase();
+        let plain = upper.trim_start_matches(['L', 'W']).trim_end_matches(['L', 'W']);
+        let is_weekday = |name: &str| {
+            name.len() >= 3 && WEEKDAY.names.iter().any(|long| long.to_ascii_uppercase().starts_with(name))
+        };
+        upper.contains(['#', '?'])
+            || (matches!(self.unit, unit::DAY | WEEKDAY)
+                && plain.len() < upper.len()
+                && (plain.is_empty()
+                    || digits(plain.trim_start_matches('-')).is_some()
+                    || plain.split('-').all(is_weekday)))
     }
 
     fn shown(&self) -> String {

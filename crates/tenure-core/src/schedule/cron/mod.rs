@@ -17,6 +17,7 @@ use super::wall::{TimeOfDay, Wall};
 
 pub(super) use days::{Days, ones};
 pub(super) use unit::{MONTHS, WEEKDAYS};
+pub(super) use walk::time_at_least;
 
 /// What a cron expression means where cron programs disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use super::super::BadSchedule;
 use super::super::rule::Repeats;
 use super::super::text::check_length;
-use super::super::wall::{Date, TimeOfDay, Wall};
+use super::super::wall::{Date, TimeOfDay, Wall, digits};
 use super::days::{Days, ones};
 use super::field::{Values, Written};
 use super::unit::{DAY, HOUR, MINUTE, MONTH, MONTHS, SECOND, Unit, WEEKDAY};
@@ -118,13 +118,31 @@ const FIELDS: &str = "write [second] minute hour day month weekday";
 
 fn wrong_number(number: usize, tokens: &[(usize, &str)]) -> BadSchedule {
     let wrong = BadSchedule::new("cron", format_args!("{number} fields instead of 5 or 6"));
-    match tokens.get(6) {
-        Some((offset, _)) if number == 7 => {
-            wrong.at(*offset).instead("set a start and an end on the schedule instead of a year")
-        }
-        Some((offset, _)) => wrong.at(*offset).instead(FIELDS),
-        None => wrong.instead(FIELDS),
+    if let Some((offset, _)) = tokens.iter().find(|(_, text)| text.starts_with('#')) {
+        return wrong.at(*offset).instead("remove the comment");
     }
+    let of = |place: usize| tokens.get(place).copied();
+    let is_word = |text: &str| text.len() > 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    match (of(0), of(5), of(6)) {
+        (Some((offset, first)), _, Some(_)) if is_word(first) => {
+            let first = crate::invalid::cut(first, 32);
+            let wrong = BadSchedule::new("cron", format_args!("{first:?} is not a dialect")).at(offset);
+            wrong.instead("use `ncrontab` or `unix` before the fields")
+        }
+        (_, Some((offset, "in")), Some(_)) if number == 7 => {
+            wrong.at(offset).instead("remove the second time zone")
+        }
+        (_, _, Some((offset, year))) if number == 7 && is_year(year) => {
+            wrong.at(offset).instead("set a start and an end on the schedule instead of a year")
+        }
+        (_, _, Some((offset, _))) => wrong.at(offset).instead(FIELDS),
+        (_, _, None) => wrong.instead(FIELDS),
+    }
+}
+
+/// Is it like `*`, `2026` or `2026-2030`?
+fn is_year(text: &str) -> bool {
+    text.starts_with(['*', '?']) || text.get(..4).is_some_and(|year| digits(year).is_some())
 }
 
 /// Says that the date never comes, and why if that is plain.

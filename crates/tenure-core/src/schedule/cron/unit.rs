@@ -49,6 +49,15 @@ impl Unit {
         }
     }
 
+    /// Returns the values that may be written: `1 to 12, or Jan to Dec`.
+    pub(super) fn allowed(&self, dialect: Dialect) -> String {
+        let numbers = format!("{} to {}", self.min, self.last(dialect));
+        match self.names {
+            [first, .., last] => format!("{numbers}, or {} to {}", &first[..3], &last[..3]),
+            _ => numbers,
+        }
+    }
+
     /// All values, one bit each.
     pub(super) fn all(&self) -> u64 {
         bits(self.min, self.max, 1)

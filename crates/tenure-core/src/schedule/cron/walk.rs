@@ -50,21 +50,31 @@ impl Matcher {
 
     /// The first time of day that matches, at `from` or after it.
     fn time(&self, from: TimeOfDay) -> Option<TimeOfDay> {
-        let part = |number: u32| u8::try_from(number).unwrap_or(0);
-        let (hour, minute, second) = (part(from.0 / 3600), part(from.0 / 60 % 60), part(from.0 % 60));
-        let (first_minute, first_second) = (at_least(self.minute, 0)?, at_least(self.second, 0)?);
-        if self.hour & 1 << hour != 0 {
-            if self.minute & 1 << minute != 0
-                && let Some(second) = at_least(self.second, second)
-            {
-                return time_of(hour, minute, second);
-            }
-            if let Some(minute) = at_least(self.minute, minute + 1) {
-                return time_of(hour, minute, first_second);
-            }
-        }
-        time_of(at_least(self.hour, hour + 1)?, first_minute, first_second)
+        time_at_least(self.hour, self.minute, self.second, from)
     }
+}
+
+/// The first time of day, at `from` or after it, whose hour, minute and second are among those given by their bits.
+pub(in crate::schedule) fn time_at_least(
+    hours: u64,
+    minutes: u64,
+    seconds: u64,
+    from: TimeOfDay,
+) -> Option<TimeOfDay> {
+    let part = |number: u32| u8::try_from(number).unwrap_or(0);
+    let (hour, minute, second) = (part(from.0 / 3600), part(from.0 / 60 % 60), part(from.0 % 60));
+    let (first_minute, first_second) = (at_least(minutes, 0)?, at_least(seconds, 0)?);
+    if hours & 1 << hour != 0 {
+        if minutes & 1 << minute != 0
+            && let Some(second) = at_least(seconds, second)
+        {
+            return time_of(hour, minute, second);
+        }
+        if let Some(minute) = at_least(minutes, minute + 1) {
+            return time_of(hour, minute, first_second);
+        }
+    }
+    time_of(at_least(hours, hour + 1)?, first_minute, first_second)
 }
 
 /// The lowest bit that is set at `least` or above.

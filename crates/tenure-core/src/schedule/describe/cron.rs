@@ -8,7 +8,7 @@ use super::words::{and, months_of, nth, ordinal, weekdays_of};
 const LISTED: usize = 6;
 
 /// What the values of a field have in common.
-enum Pattern {
+pub(super) enum Pattern {
     All,
     /// Every so many, from one on.
     Step {
@@ -24,7 +24,7 @@ enum Pattern {
 }
 
 impl Pattern {
-    fn of(bits: u64, max: u8) -> Self {
+    pub(super) fn of(bits: u64, max: u8) -> Self {
         let values: Vec<u8> = ones(bits).collect();
         if values.len() == usize::from(max) + 1 {
             return Self::All;
@@ -51,7 +51,7 @@ impl Cron {
         if let Some(times) = listed(&parts) {
             return format!("{} at {times}", days.unwrap_or_else(|| "every day".to_owned()));
         }
-        let pattern = pattern(&parts);
+        let pattern = pattern(parts.second, parts.minute, parts.hour);
         match days {
             Some(days) => format!("{pattern}, {days}"),
             None => pattern,
@@ -109,40 +109,42 @@ fn listed(parts: &Parts<'_>) -> Option<String> {
     Some(and(&times))
 }
 
-fn pattern(parts: &Parts<'_>) -> String {
-    let hour = Pattern::of(parts.hour, 23);
+/// Times of a day by what they have in common, from the bits of their seconds, minutes and hours.
+pub(super) fn pattern(second: u64, minute: u64, hour: u64) -> String {
     let mut words = Vec::new();
-    let second = (parts.second != 1).then(|| Pattern::of(parts.second, 59));
+    let second = (second != 1).then(|| Pattern::of(second, 59));
     words.extend(second.iter().map(|second| unit(second, "second")));
-    let minute = Pattern::of(parts.minute, 59);
+    let minute = Pattern::of(minute, 59);
     match (&second, &minute) {
         (Some(Pattern::All | Pattern::Step { .. }), Pattern::All) => {}
         (Some(_), Pattern::All) => words.push("of every minute".to_owned()),
         _ => words.push(unit(&minute, "minute")),
     }
-    match hour {
-        Pattern::All if matches!(minute, Pattern::Some(_) | Pattern::Run { .. }) => {
-            words.push("of every hour".to_owned())
-        }
-        Pattern::All => {}
-        Pattern::Run { first, last } => words.push(format!("from {first:02}:00 to {last:02}:59")),
-        Pattern::Step { every, from: 0 } => words.push(format!("in every {} hour", ordinal(every.into()))),
-        Pattern::Step { every, from } => {
-            words.push(format!("in every {} hour from {from:02}:00 on", ordinal(every.into())))
-        }
-        Pattern::Some(hours) => {
-            let hours: Vec<String> = hours.iter().map(|hour| format!("{hour:02}:00")).collect();
-            words.push(format!(
-                "in the {} from {}",
-                if hours.len() == 1 { "hour" } else { "hours" },
-                and(&hours)
-            ));
-        }
+    let hour = Pattern::of(hour, 23);
+    if matches!((&hour, &minute), (Pattern::All, Pattern::Some(_) | Pattern::Run { .. })) {
+        words.push("of every hour".to_owned());
     }
+    words.extend(hours(&hour));
     words.join(" ")
 }
 
-fn unit(pattern: &Pattern, name: &str) -> String {
+/// The hours, unless all are meant.
+pub(super) fn hours(pattern: &Pattern) -> Option<String> {
+    Some(match pattern {
+        Pattern::All => return None,
+        Pattern::Run { first, last } => format!("from {first:02}:00 to {last:02}:59"),
+        Pattern::Step { every, from: 0 } => format!("in every {} hour", ordinal((*every).into())),
+        Pattern::Step { every, from } => {
+            format!("in every {} hour from {from:02}:00 on", ordinal((*every).into()))
+        }
+        Pattern::Some(hours) => {
+            let shown: Vec<String> = hours.iter().map(|hour| format!("{hour:02}:00")).collect();
+            format!("in the {} from {}", if hours.len() == 1 { "hour" } else { "hours" }, and(&shown))
+        }
+    })
+}
+
+pub(super) fn unit(pattern: &Pattern, name: &str) -> String {
     match pattern {
         Pattern::All => format!("every {name}"),
         Pattern::Step { every, from: 0 } => format!("every {every} {name}s"),

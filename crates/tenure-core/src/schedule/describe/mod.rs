@@ -41,6 +41,9 @@ impl Schedule {
         if self.speaks_of_local_time() || !self.except.is_empty() {
             parts.push(self.zone.to_string());
         }
+        if let Rule::Rrule(rule) = &self.rule {
+            parts.extend(rule.describe_end());
+        }
         self.describe_bounds(&mut parts);
         parts.join(", ")
     }

@@ -1,5 +1,8 @@
 //! Recurrence rules of calendars: a part of RFC 5545, and no part of it silently left out.
 
+mod both_ends;
+mod count;
+mod meetings;
 mod parse;
 mod part;
 mod periods;
@@ -8,14 +11,18 @@ mod walk;
 use std::fmt;
 use std::sync::Arc;
 
+use super::Zone;
+use super::cron::time_at_least;
 use super::rule::Repeats;
 use super::wall::{Date, TimeOfDay, Wall, days_in_month, is_leap};
-use crate::Timestamp;
+use crate::{Timestamp, limits};
+use both_ends::BothEnds;
+use meetings::Meetings;
 
 /// A recurrence rule of RFC 5545 with the local time at which it starts.
 ///
-/// It knows FREQ from SECONDLY to YEARLY, INTERVAL, COUNT, UNTIL, WKST, and BYMONTH, BYMONTHDAY, BYYEARDAY, BYDAY,
-/// BYHOUR, BYMINUTE, BYSECOND and BYSETPOS where the RFC lets them stand. Anything else is refused by name. The start
+/// It knows FREQ from SECONDLY to YEARLY, INTERVAL, COUNT, UNTIL, WKST, and BYMONTH, BYMONTHDAY, BYYEARDAY, BYWEEKNO,
+/// BYDAY, BYHOUR, BYMINUTE, BYSECOND and BYSETPOS where the RFC lets them stand. Anything else is refused by name. The start
 /// is a slot only if it matches the rule.
 ///
 /// ```
@@ -34,12 +41,15 @@ pub struct Rrule {
     start: Wall,
     unit: Unit,
     interval: i64,
-    /// The first day of a week, 0 for Sunday.
-    week_start: u8,
     days: DayFilter,
     times: TimeFilter,
-    /// Positions in the set of a period, from 1 or from -1.
+    /// The days on which the interval meets those times, for a unit shorter than a day.
+    meetings: Meetings,
+    /// Positions in the set of a period, from 1 or from -1, each once.
     positions: Vec<i32>,
+    count: Option<u32>,
+    /// The zone in which `until` is the last of as many slots.
+    counted_in: Option<Zone>,
     /// No local time after it.
     last: Option<Wall>,
     /// No instant after it.
@@ -65,13 +75,25 @@ pub(in crate::schedule) enum Unit {
 pub(super) struct DayFilter {
     /// Bit 1 for January. All, if no month was given.
     months: u64,
-    /// From 1 or from -1; empty for all.
-    month_days: Vec<i32>,
-    year_days: Vec<i32>,
-    /// The weekday, and which of them: from 1 or from -1, and 0 for each.
-    weekdays: Vec<(i32, u8)>,
+    /// `None` for all.
+    month_days: Option<BothEnds>,
+    year_days: Option<BothEnds>,
+    /// Weeks of the year.
+    weeks: Option<BothEnds>,
+    /// The day on which they begin, 0 for Sunday.
+    week_start: u8,
+    weekdays: Option<Weekdays>,
     /// Whether the weekdays are counted in the year and not in the month.
     in_year: bool,
+}
+
+/// Which weekdays match.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Weekdays {
+    /// Each of them: bit 0 for Sunday.
+    each: u8,
+    /// The n-th of them, from Sunday on.
+    nth: [BothEnds; 7],
 }
 
 /// Which times of a day match.
@@ -105,16 +127,29 @@ impl Rrule {
         self.interval
     }
 
-    pub(super) fn weekdays(&self) -> &[(i32, u8)] {
-        &self.days.weekdays
+    /// The weekdays from Monday on, each with which of them it is: from 1 or from -1, and 0 for each.
+    pub(super) fn weekdays(&self) -> Vec<(i32, u8)> {
+        let Some(weekdays) = &self.days.weekdays else {
+            return Vec::new();
+        };
+        let from_monday = [1, 2, 3, 4, 5, 6, 0];
+        let each = from_monday.into_iter().filter(|day| weekdays.each >> day & 1 != 0).map(|day| (0, day));
+        let nth = from_monday
+            .into_iter()
+            .flat_map(|day| weekdays.nth[usize::from(day)].list().map(move |nth| (nth, day)));
+        each.chain(nth).collect()
     }
 
-    pub(super) fn month_days(&self) -> &[i32] {
-        &self.days.month_days
+    pub(super) fn month_days(&self) -> Vec<i32> {
+        self.days.month_days.iter().flat_map(BothEnds::list).collect()
     }
 
-    pub(super) fn year_days(&self) -> &[i32] {
-        &self.days.year_days
+    pub(super) fn year_days(&self) -> Vec<i32> {
+        self.days.year_days.iter().flat_map(BothEnds::list).collect()
+    }
+
+    pub(super) fn weeks(&self) -> Vec<i32> {
+        self.days.weeks.iter().flat_map(BothEnds::list).collect()
     }
 
     /// The months, unless all are meant.
@@ -124,6 +159,20 @@ impl Rrule {
 
     pub(super) fn times_of_day(&self) -> &[TimeOfDay] {
         &self.times.of_day
+    }
+
+    /// The bits of the hours, minutes and seconds.
+    pub(super) fn times(&self) -> [u64; 3] {
+        [self.times.hours, self.times.minutes, self.times.seconds]
+    }
+
+    pub(super) fn count(&self) -> Option<u32> {
+        self.count
+    }
+
+    /// The last local time at which it may fire, if the rule gives one.
+    pub(super) fn last(&self) -> Option<Wall> {
+        self.last
     }
 
     pub(super) fn positions(&self) -> &[i32] {
@@ -136,45 +185,62 @@ impl Rrule {
 
     /// The first local time at `from` or after it.
     pub(crate) fn next(&self, from: Wall) -> Option<Wall> {
-        let from = from.max(self.start);
-        if self.last.is_some_and(|last| from > last) {
-            return None;
-        }
-        let next = if self.unit < Unit::Day { self.next_within_days(from) } else { self.next_of_days(from) };
-        next.filter(|next| self.last.is_none_or(|last| *next <= last))
+        self.next_within(from, &mut limits::RRULE_STEPS.clone())
+    }
+
+    /// The same, looked for in so many steps. What is left of them is in `steps`: 0 if it looked no further.
+    fn next_within(&self, from: Wall, steps: &mut u32) -> Option<Wall> {
+        self.search(from.max(self.start), steps).filter(|next| self.last.is_none_or(|last| *next <= last))
     }
 }
 
 impl DayFilter {
+    pub(super) fn has_month(&self, date: Date) -> bool {
+        self.months & 1 << date.month != 0
+    }
+
+    /// Is a day of a month that matches among those that match?
     pub(super) fn has(&self, date: Date) -> bool {
-        if self.months & 1 << date.month == 0 {
-            return false;
-        }
-        let day = i32::from(date.day);
-        let length = i32::from(days_in_month(date.year, date.month));
+        let in_month = (i32::from(date.day), i32::from(days_in_month(date.year, date.month)));
         // Few rules count days in the year, and to count them takes longer than all the rest.
         let in_year = || (day_of_year(date), if is_leap(date.year) { 366 } else { 365 });
-        let is_nth = |nth: i32| {
-            let (day, length) = if self.in_year { in_year() } else { (day, length) };
-            if nth > 0 { (day - 1) / 7 + 1 == nth } else { (length - day) / 7 + 1 == -nth }
-        };
-        let weekday = || {
-            let weekday = date.weekday();
-            self.weekdays.iter().any(|(nth, day)| *day == weekday && (*nth == 0 || is_nth(*nth)))
-        };
-        let year_day = || {
-            let (day, length) = in_year();
-            either_end(&self.year_days, day, length)
-        };
-        either_end(&self.month_days, day, length)
-            && (self.weekdays.is_empty() || weekday())
-            && (self.year_days.is_empty() || year_day())
+        let is_among = |days: &BothEnds, (day, length): (i32, i32)| days.has(day, length + 1 - day);
+        self.month_days.as_ref().is_none_or(|days| is_among(days, in_month))
+            && self.weekdays.as_ref().is_none_or(|weekdays| {
+                weekdays.has(date.weekday(), || if self.in_year { in_year() } else { in_month })
+            })
+            && self.year_days.as_ref().is_none_or(|days| is_among(days, in_year()))
+            && self.weeks.as_ref().is_none_or(|weeks| self.is_in_weeks(weeks, date))
     }
 }
 
-/// Is a number among those that are counted from 1 or from -1? All are, if none was given.
-fn either_end(given: &[i32], number: i32, length: i32) -> bool {
-    given.is_empty() || given.iter().any(|day| *day == number || *day == number - length - 1)
+impl DayFilter {
+    /// Is a date in one of these weeks of its year? A week is of the year in which it has most of its days.
+    fn is_in_weeks(&self, weeks: &BothEnds, date: Date) -> bool {
+        let passed = (date.weekday() + 7 - self.week_start) % 7;
+        let middle = Date::from_days(date.days() + 3 - i64::from(passed));
+        let (day, length) = (day_of_year(middle), if is_leap(middle.year) { 366 } else { 365 });
+        weeks.has((day - 1) / 7 + 1, (length - day) / 7 + 1)
+    }
+}
+
+impl Weekdays {
+    /// Is a weekday among them that is a day of a month or year of so many days?
+    fn has(&self, weekday: u8, place: impl Fn() -> (i32, i32)) -> bool {
+        let nth = &self.nth[usize::from(weekday)];
+        let is_nth = || {
+            let (day, length) = place();
+            nth.has((day - 1) / 7 + 1, (length - day) / 7 + 1)
+        };
+        self.each >> weekday & 1 != 0 || (!nth.is_empty() && is_nth())
+    }
+}
+
+impl TimeFilter {
+    /// The first of the times at `from` or after it.
+    fn at_least(&self, from: TimeOfDay) -> Option<TimeOfDay> {
+        time_at_least(self.hours, self.minutes, self.seconds, from)
+    }
 }
 
 fn day_of_year(date: Date) -> i32 {

@@ -3,7 +3,8 @@
 use super::super::text::check_length;
 use super::super::wall::{Date, TimeOfDay, Wall, digits};
 use super::super::{BadSchedule, Zone};
-use super::part::{Part, days, times, weekday};
+use super::meetings::Meetings;
+use super::part::{Part, days, times};
 use super::{Rrule, Unit};
 use crate::{Timestamp, limits};
 
@@ -40,7 +41,10 @@ impl Rrule {
                 ["EXDATE", "RDATE", "EXRULE"].iter().find(|name| upper.starts_with(*name))
             {
                 let wrong = BadSchedule::new(name, format_args!("{name} is not supported")).at(offset);
-                return Err(wrong.instead("use the schedule's list of skipped days"));
+                return Err(wrong.instead(match *name {
+                    "RDATE" => "use a second schedule with `at` for extra times",
+                    _ => "use the schedule's `except` for skipped days",
+                }));
             } else if let Some(parts) =
                 upper.strip_prefix("RRULE:").or(upper.starts_with("FREQ=").then_some(upper))
             {
@@ -84,22 +88,35 @@ impl Rrule {
             start,
             unit,
             interval: get("INTERVAL").map_or(Ok(1), |part| part.number(limits::RRULE_INTERVAL))?.into(),
-            week_start: get("WKST").map_or(Ok(1), |part| weekday(&part, part.value))?,
             days: days(start, unit, &get)?,
             times: times(start, unit, &get)?,
-            positions: get("BYSETPOS").map_or(Ok(Vec::new()), |part| part.both_ends(366))?,
+            meetings: Meetings::default(),
+            positions: get("BYSETPOS").map_or(Ok(Vec::new()), |part| {
+                part.both_ends(366).map(|positions| positions.list().collect())
+            })?,
+            count: get("COUNT").map(|part| part.number(limits::RRULE_COUNT)).transpose()?,
+            counted_in: None,
             last: None,
             until: None,
         };
+        this.meetings = Meetings::of(&this);
+        if unit < Unit::Day && this.meetings.are_none() {
+            let wrong = "the interval never meets the times of BYHOUR, BYMINUTE and BYSECOND";
+            return Err(BadSchedule::new("rrule", wrong).instead("use another INTERVAL or DTSTART"));
+        }
         if let Some(part) = get("UNTIL") {
             this.end_at(&part)?;
         }
-        if this.next(start).is_none() {
-            return Err(BadSchedule::new("rrule", "the rule never matches"));
+        let mut steps = limits::RRULE_STEPS;
+        if this.next_within(start, &mut steps).is_none() {
+            let wrong = match steps {
+                0 => "the rule has no occurrence in 1,000 years after its start",
+                _ => "the rule never matches",
+            };
+            return Err(BadSchedule::new("rrule", wrong).instead("use BY parts that occur together"));
         }
-        if let Some(part) = get("COUNT") {
-            this.end_after(part.number(limits::RRULE_COUNT)?);
-        }
+        this.count_in(&Zone::utc())
+            .map_err(|bad| get("COUNT").map_or(bad.clone(), |part| bad.at(part.offset)))?;
         Ok(this)
     }
 
@@ -119,19 +136,6 @@ impl Rrule {
         }
         Ok(())
     }
-
-    /// So many slots are all. Their last is looked for once, here.
-    fn end_after(&mut self, count: u32) {
-        let mut slot = None;
-        for _ in 0..count {
-            let from = slot.map_or(self.start, |Wall(second)| Wall(second + 1));
-            match self.next(from) {
-                Some(next) => slot = Some(next),
-                None => break,
-            }
-        }
-        self.last = slot;
-    }
 }
 
 /// `DTSTART:20260105T093000`, with `;TZID=Europe/Berlin` or a `Z`.
@@ -148,7 +152,8 @@ fn start_of(line: &str) -> Result<Start, BadSchedule> {
             if !name.eq_ignore_ascii_case("TZID") {
                 return Err(refuse());
             }
-            Some(Zone::named(zone).map_err(|bad| bad.at(head.len() - zone.len()))?)
+            let name = zone.strip_prefix('"').and_then(|zone| zone.strip_suffix('"')).unwrap_or(zone);
+            Some(Zone::named(name).map_err(|bad| bad.at(head.len() - zone.len()))?)
         }
     };
     let value = value.to_ascii_uppercase();
@@ -161,7 +166,7 @@ fn start_of(line: &str) -> Result<Start, BadSchedule> {
 
 /// `FREQ=WEEKLY;BYDAY=MO` in capitals, each name once.
 fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedule> {
-    const KNOWN: [&str; 13] = [
+    const KNOWN: [&str; 14] = [
         "FREQ",
         "INTERVAL",
         "COUNT",
@@ -170,6 +175,7 @@ fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedul
         "BYMONTH",
         "BYMONTHDAY",
         "BYYEARDAY",
+        "BYWEEKNO",
         "BYDAY",
         "BYHOUR",
         "BYMINUTE",
@@ -180,6 +186,9 @@ fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedul
     for text in text.split(';') {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
         let part = Part { name, value, offset };
+        if text.is_empty() {
+            return Err(BadSchedule::new("rrule", "empty part").at(offset).instead("remove the `;`"));
+        }
         if !KNOWN.contains(&name) {
             let known = KNOWN.join(", ");
             let name = crate::invalid::cut(name, 32);
@@ -197,6 +206,7 @@ fn read_parts(text: &str, mut offset: usize) -> Result<Vec<Part<'_>>, BadSchedul
 
 /// Refuses what the RFC does not let stand together, where implementations differ or ignore it.
 fn refuse_misplaced<'a>(unit: Unit, get: &impl Fn(&str) -> Option<Part<'a>>) -> Result<(), BadSchedule> {
+    let counts_weekdays = get("BYDAY").is_some_and(|part| part.value.contains(|c: char| c.is_ascii_digit()));
     let misplaced = [
         ("BYMONTHDAY", unit == Unit::Week, "cannot be combined with FREQ=WEEKLY"),
         (
@@ -204,6 +214,9 @@ fn refuse_misplaced<'a>(unit: Unit, get: &impl Fn(&str) -> Option<Part<'a>>) -> 
             matches!(unit, Unit::Day | Unit::Week | Unit::Month),
             "requires FREQ=YEARLY, FREQ=HOURLY or shorter",
         ),
+        ("BYWEEKNO", unit != Unit::Year, "requires FREQ=YEARLY"),
+        ("BYWEEKNO", get("BYDAY").is_none(), "requires BYDAY"),
+        ("BYWEEKNO", counts_weekdays, "cannot be combined with a number in BYDAY"),
         ("BYSETPOS", unit < Unit::Day, "requires FREQ=DAILY or longer"),
         ("COUNT", get("UNTIL").is_some(), "cannot be combined with UNTIL"),
     ];

@@ -1,8 +1,10 @@
 //! The parts of a rule, `NAME=value`, and what they say of days and times.
 
 use super::super::BadSchedule;
+use super::super::cron::ones;
 use super::super::wall::{TimeOfDay, Wall, digits};
-use super::{ALL_MONTHS, DayFilter, TimeFilter, Unit};
+use super::both_ends::BothEnds;
+use super::{ALL_MONTHS, DayFilter, TimeFilter, Unit, Weekdays};
 use crate::limits;
 
 const WEEKDAYS: [&str; 7] = ["SU", "MO", "TU", "WE", "TH", "FR", "SA"];
@@ -21,7 +23,7 @@ impl Part<'_> {
     }
 
     /// Numbers within bounds that count from 1 or from -1.
-    pub(super) fn both_ends(&self, most: i32) -> Result<Vec<i32>, BadSchedule> {
+    pub(super) fn both_ends(&self, most: i32) -> Result<BothEnds, BadSchedule> {
         self.value.split(',').map(|text| self.signed(text, most)).collect()
     }
 
@@ -32,7 +34,9 @@ impl Part<'_> {
             Some(number) if (1..=most).contains(&number) => {
                 Ok(if text.starts_with('-') { -number } else { number })
             }
-            _ => Err(self.refuse(format_args!("`{text}` is outside 1 to {most} and -1 to -{most}"))),
+            _ => Err(self
+                .refuse(format_args!("`{text}` is out of range"))
+                .instead(format_args!("1 to {most} or -1 to -{most}"))),
         }
     }
 
@@ -40,7 +44,9 @@ impl Part<'_> {
     pub(super) fn bits(&self, low: u32, high: u32) -> Result<u64, BadSchedule> {
         self.value.split(',').try_fold(0, |bits, text| match digits(text) {
             Some(number) if (low..=high).contains(&number) => Ok(bits | 1 << number),
-            _ => Err(self.refuse(format_args!("`{text}` is outside {low} to {high}"))),
+            _ => Err(self
+                .refuse(format_args!("`{text}` is out of range"))
+                .instead(format_args!("{low} to {high}"))),
         })
     }
 
@@ -62,43 +68,51 @@ pub(super) fn days<'a>(
     let month = get("BYMONTH").map(|part| part.bits(1, 12)).transpose()?;
     let mut filter = DayFilter {
         months: month.unwrap_or(ALL_MONTHS),
-        month_days: get("BYMONTHDAY").map_or(Ok(Vec::new()), |part| part.both_ends(31))?,
-        year_days: get("BYYEARDAY").map_or(Ok(Vec::new()), |part| part.both_ends(366))?,
-        weekdays: get("BYDAY").map_or(Ok(Vec::new()), |part| weekdays(&part, unit))?,
+        month_days: get("BYMONTHDAY").map(|part| part.both_ends(31)).transpose()?,
+        year_days: get("BYYEARDAY").map(|part| part.both_ends(366)).transpose()?,
+        weeks: get("BYWEEKNO").map(|part| part.both_ends(53)).transpose()?,
+        week_start: get("WKST").map_or(Ok(1), |part| weekday(&part, part.value))?,
+        weekdays: get("BYDAY").map(|part| weekdays(&part, unit)).transpose()?,
         in_year: unit == Unit::Year && month.is_none(),
     };
     // What is not given is as at the start.
     let date = start.date();
-    let no_day = filter.month_days.is_empty() && filter.year_days.is_empty() && filter.weekdays.is_empty();
+    let day = BothEnds::from_iter([date.day.into()]);
+    let no_day = filter.month_days.is_none() && filter.year_days.is_none() && filter.weekdays.is_none();
     match unit {
         Unit::Year if no_day && month.is_none() => {
             filter.months = 1 << date.month;
-            filter.month_days = vec![date.day.into()];
+            filter.month_days = Some(day);
         }
-        Unit::Year | Unit::Month if no_day => filter.month_days = vec![date.day.into()],
-        Unit::Week if no_day => filter.weekdays = vec![(0, date.weekday())],
+        Unit::Year | Unit::Month if no_day => filter.month_days = Some(day),
+        Unit::Week if no_day => {
+            filter.weekdays = Some(Weekdays { each: 1 << date.weekday(), ..Weekdays::default() })
+        }
         Unit::Second | Unit::Minute | Unit::Hour | Unit::Day | Unit::Week | Unit::Month | Unit::Year => {}
     }
     Ok(filter)
 }
 
 /// `MO`, `2TU`, `-1FR`.
-fn weekdays(part: &Part<'_>, unit: Unit) -> Result<Vec<(i32, u8)>, BadSchedule> {
+fn weekdays(part: &Part<'_>, unit: Unit) -> Result<Weekdays, BadSchedule> {
     let most = if unit == Unit::Year { 53 } else { 5 };
-    part.value
-        .split(',')
-        .map(|text| {
-            let cut = text.len().saturating_sub(2);
-            let (nth, name) = text.split_at_checked(cut).unwrap_or(("", text));
-            let weekday = weekday(part, name)?;
-            if !nth.is_empty() && unit < Unit::Month {
-                return Err(
-                    part.refuse(format_args!("`{text}` counts weekdays, which requires MONTHLY or YEARLY"))
-                );
-            }
-            Ok((if nth.is_empty() { 0 } else { part.signed(nth, most)? }, weekday))
-        })
-        .collect()
+    let mut weekdays = Weekdays::default();
+    for text in part.value.split(',') {
+        let cut = text.len().saturating_sub(2);
+        let (nth, name) = text.split_at_checked(cut).unwrap_or(("", text));
+        let weekday = weekday(part, name)?;
+        if nth.is_empty() {
+            weekdays.each |= 1 << weekday;
+            continue;
+        }
+        if unit < Unit::Month {
+            return Err(
+                part.refuse(format_args!("`{text}` counts weekdays, which requires MONTHLY or YEARLY"))
+            );
+        }
+        weekdays.nth[usize::from(weekday)].insert(part.signed(nth, most)?);
+    }
+    Ok(weekdays)
 }
 
 pub(super) fn weekday(part: &Part<'_>, text: &str) -> Result<u8, BadSchedule> {
@@ -117,7 +131,7 @@ pub(super) fn times<'a>(
     let of = |name: &str, most: u32, longer: bool, at_start: u32| match get(name) {
         Some(part) => part.bits(0, most),
         None if longer => Ok(1 << at_start),
-        None => Ok(u64::MAX),
+        None => Ok((2 << most) - 1),
     };
     let mut times = TimeFilter {
         hours: of("BYHOUR", 23, unit > Unit::Hour, second / 3600)?,
@@ -133,14 +147,9 @@ pub(super) fn times<'a>(
         let wrong = BadSchedule::new("rrule", format_args!("{number} times in a day"));
         return Err(wrong.instead("use FREQ=HOURLY or shorter"));
     }
-    times.of_day = (0..86_400)
-        .filter(|second: &u32| {
-            let bit = |bits: u64, number: u32| bits & 1 << number != 0;
-            bit(times.hours, second / 3600)
-                && bit(times.minutes, second / 60 % 60)
-                && bit(times.seconds, second % 60)
-        })
-        .map(TimeOfDay)
+    times.of_day = ones(times.hours)
+        .flat_map(|hour| ones(times.minutes).map(move |minute| u32::from(hour) * 60 + u32::from(minute)))
+        .flat_map(|minute| ones(times.seconds).map(move |second| TimeOfDay(minute * 60 + u32::from(second))))
         .collect();
     Ok(times)
 }

@@ -10,15 +10,31 @@ pub(super) struct Period {
     pub days: i64,
 }
 
+impl Period {
+    /// Returns the day after the last.
+    pub(super) fn end(self) -> i64 {
+        self.first + self.days
+    }
+}
+
 impl Rrule {
+    /// Returns the first period that has a given day in it or lies after it. For a unit shorter than a day, it is a day.
+    pub(super) fn period_from(&self, day: i64) -> Option<Period> {
+        if self.unit >= Unit::Day {
+            return self.period(self.period_with(day));
+        }
+        let period = Period { first: self.meetings.from(day)?, days: 1 };
+        (Date::from_days(period.first).year <= Date::LAST_YEAR).then_some(period)
+    }
+
     /// The number of the first period that has a given day in it or lies after it, counted in intervals.
-    pub(super) fn period_with(&self, day: i64) -> i64 {
+    fn period_with(&self, day: i64) -> i64 {
         let units = self.units_at(day) - self.units_at(self.first_day());
         units.div_euclid(self.interval) + i64::from(units.rem_euclid(self.interval) > 0)
     }
 
     /// The period of that number.
-    pub(super) fn period(&self, number: i64) -> Option<Period> {
+    fn period(&self, number: i64) -> Option<Period> {
         let units = self.units_at(self.first_day()) + number.checked_mul(self.interval)?;
         let period = match self.unit {
             Unit::Week => Period { first: units * 7 + self.week_offset(), days: 7 },
@@ -49,7 +65,7 @@ impl Rrule {
 
     /// A day on which a week begins. Day 0 was a Thursday.
     fn week_offset(&self) -> i64 {
-        i64::from(self.week_start) - 4
+        i64::from(self.days.week_start) - 4
     }
 
     fn first_day(&self) -> i64 {

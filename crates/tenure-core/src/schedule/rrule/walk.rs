@@ -1,92 +1,106 @@
 //! From one slot of a rule to the next.
 
-use super::super::wall::{DAY, Date, Wall};
+use super::super::wall::{DAY, Date, TimeOfDay, Wall};
+use super::periods::Period;
 use super::{Rrule, Unit};
-use crate::limits;
 
 impl Rrule {
-    /// The first slot at `from` or after it, for units of a day and longer.
-    pub(super) fn next_of_days(&self, from: Wall) -> Option<Wall> {
-        let first = self.period_with(from.date().days());
-        for number in first..first.saturating_add(limits::RRULE_STEPS) {
-            let period = self.period(number)?;
+    /// Returns the first slot at `from` or after it, which is not before the start. Takes off `steps` what it looks at,
+    /// and ends at 0: at most a step for each day, so that they say how far it looks.
+    pub(super) fn search(&self, from: Wall, steps: &mut u32) -> Option<Wall> {
+        let mut day = from.date().days();
+        loop {
+            let period = self.period_from(day)?;
             if self.last.is_some_and(|last| period.first * DAY > last.0) {
                 return None;
             }
-            let days: Vec<i64> = (period.first..period.first + period.days)
-                .filter(|day| self.days.has(Date::from_days(*day)))
-                .collect();
-            if let Some(slot) = self.first_of(&days, from) {
-                return Some(slot);
+            if !self.positions.is_empty() {
+                let days = self.days_of(period, steps)?;
+                if let Some(slot) = self.first_of(&days, from) {
+                    return Some(slot);
+                }
+                day = period.end();
+                continue;
+            }
+            day = day.max(period.first);
+            while day < period.end() {
+                *steps = steps.checked_sub(1)?;
+                let date = Date::from_days(day);
+                if !self.days.has_month(date) {
+                    day = date.next_month().days();
+                    continue;
+                }
+                if self.days.has(date)
+                    && let Some(slot) = self.first_on(day, from, steps)
+                {
+                    return Some(slot);
+                }
+                day += 1;
             }
         }
-        None
     }
 
-    /// The first slot of a period, among its days, at `from` or after it.
+    /// Returns the days of a period that match.
+    fn days_of(&self, period: Period, steps: &mut u32) -> Option<Vec<i64>> {
+        let mut days = Vec::new();
+        for day in period.first..period.end() {
+            *steps = steps.checked_sub(1)?;
+            let date = Date::from_days(day);
+            if self.days.has_month(date) && self.days.has(date) {
+                days.push(day);
+            }
+        }
+        Some(days)
+    }
+
+    /// Returns the first slot of a period at the chosen positions among its days, at `from` or after it.
     fn first_of(&self, days: &[i64], from: Wall) -> Option<Wall> {
         let times = &self.times.of_day;
+        let all = i64::try_from(days.len() * times.len()).unwrap_or(i64::MAX);
         let slot = |position: usize| {
             Wall(days[position / times.len()] * DAY + i64::from(times[position % times.len()].0))
         };
-        let all = days.len() * times.len();
-        if self.positions.is_empty() {
-            return (0..all).map(slot).find(|slot| *slot >= from);
-        }
         let chosen = self.positions.iter().filter_map(|position| {
-            let position =
-                if *position > 0 { i64::from(*position) - 1 } else { all as i64 + i64::from(*position) };
-            usize::try_from(position).ok().filter(|position| *position < all).map(slot)
+            let position = i64::from(*position) + if *position > 0 { -1 } else { all };
+            usize::try_from(position).ok().filter(|_| position < all).map(slot)
         });
         chosen.filter(|slot| *slot >= from).min()
     }
 
-    /// The first slot at `from` or after it, for units shorter than a day.
-    pub(super) fn next_within_days(&self, from: Wall) -> Option<Wall> {
-        let unit = match self.unit {
-            Unit::Second => 1,
-            Unit::Minute => 60,
-            Unit::Hour | Unit::Day | Unit::Week | Unit::Month | Unit::Year => 3600,
-        };
-        let begin = self.start.0.div_euclid(unit) * unit;
-        let step = unit * self.interval;
-        let mut at = from.0.div_euclid(unit) * unit;
-        for _ in 0..limits::RRULE_STEPS_IN_DAYS {
-            // On the grid of the interval, at the target or after it.
-            let begins = Wall(begin + (at - begin + step - 1).div_euclid(step).max(0) * step);
-            let date = begins.date();
-            if date.year > Date::LAST_YEAR || self.last.is_some_and(|last| begins > last) {
+    /// Returns the first slot of a day that matches, at `from` or after it.
+    pub(super) fn first_on(&self, day: i64, from: Wall, steps: &mut u32) -> Option<Wall> {
+        let midnight = day * DAY;
+        let mut second = (from.0 - midnight).max(0);
+        loop {
+            let time = TimeOfDay(u32::try_from(second).ok()?);
+            let slot = midnight + i64::from(self.times.at_least(time)?.0);
+            let Some(unit) = self.unit.seconds() else {
+                return Some(Wall(slot));
+            };
+            // The interval counts units from that of the start on. A time between two of them is no slot.
+            let begin = self.start.0.div_euclid(unit) * unit;
+            let from_begin = slot.div_euclid(unit) * unit - begin;
+            let left = (-from_begin).rem_euclid(unit * self.interval);
+            if left == 0 {
+                return Some(Wall(slot));
+            }
+            second = begin + from_begin + left - midnight;
+            if second >= DAY {
                 return None;
             }
-            let second = i64::from(begins.time().0);
-            at = if !self.days.has(date) {
-                begins.next_midnight().0
-            } else if self.times.hours & 1 << (second / 3600) == 0 {
-                begins.0 - second % 3600 + 3600
-            } else if unit <= 60 && self.times.minutes & 1 << (second / 60 % 60) == 0 {
-                begins.0 - second % 60 + 60
-            } else if let Some(slot) = self.first_in_unit(begins, unit, from) {
-                return Some(slot);
-            } else {
-                begins.0 + unit
-            };
+            *steps = steps.checked_sub(1)?;
         }
-        None
     }
+}
 
-    /// The first slot in an hour, minute or second, at `from` or after it.
-    fn first_in_unit(&self, begins: Wall, unit: i64, from: Wall) -> Option<Wall> {
-        let mut at = begins.0.max(from.0);
-        while at < begins.0 + unit {
-            let second = Wall(at).time().0;
-            if self.times.minutes & 1 << (second / 60 % 60) == 0 {
-                at += 60 - i64::from(second % 60);
-            } else if self.times.seconds & 1 << (second % 60) == 0 {
-                at += 1;
-            } else {
-                return Some(Wall(at));
-            }
+impl Unit {
+    /// Returns its length if that is less than a day.
+    pub(super) fn seconds(self) -> Option<i64> {
+        match self {
+            Self::Second => Some(1),
+            Self::Minute => Some(60),
+            Self::Hour => Some(3600),
+            Self::Day | Self::Week | Self::Month | Self::Year => None,
         }
-        None
     }
 }

@@ -25,6 +25,18 @@ fn what_was_missed_is_made_up_for_as_was_agreed_and_each_slot_is_on_record() {
     assert_eq!(told(Policies { max_lateness, ..given(CatchUp::One) }), late);
 }
 
+/// As the guide says: five seconds without a worker.
+#[test]
+fn one_job_covers_occurrences_that_are_only_seconds_late() {
+    let jobs = |catch_up| {
+        let policies = Policies { catch_up, overlap: Overlap::QueueAll, ..Policies::default() };
+        Rig::with("every 1s", policies, on("00:00:00")).fire(on("00:00:05"))
+    };
+    assert_eq!(jobs(CatchUp::One), 1);
+    assert_eq!(jobs(CatchUp::Skip), 5);
+    assert_eq!(jobs(CatchUp::All { most: 1_000 }), 5);
+}
+
 /// No job stands for missed slots if there was no room for one.
 #[test]
 fn missed_slots_are_busy_together_while_the_job_before_has_not_ended() {

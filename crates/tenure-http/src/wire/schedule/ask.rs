@@ -228,6 +228,12 @@ pub struct PreviewAsk {
     pub starts_at: Option<String>,
     /// No runs after this time.
     pub ends_at: Option<String>,
+    /// Maximum number of runs, counted from the first that the preview lists.
+    #[serde(deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = u32::MAX))]
+    pub max_runs: Option<u32>,
+    /// Maximum random delay of each run. The preview lists the times before it.
+    pub jitter_seconds: Option<f64>,
     /// List runs after this time; default: now.
     #[schemars(extend("format" = "date-time"), regex(pattern = shape::YEARS))]
     pub from: Option<String>,
