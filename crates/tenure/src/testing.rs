@@ -37,7 +37,7 @@ use tenure_store::{
     SystemClock, Want,
 };
 
-use crate::worker::{Control, Finish, Lease, Parts, Reports, attempt, kinds_but};
+use crate::worker::{Control, Finish, Lease, Parts, Reports, attempt, failures, kinds_but};
 use crate::{Error, Job, Run, Tenure, Worker};
 
 /// How often a handler is polled before it is given real time, and how much of that.
@@ -274,6 +274,9 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let policy = self.parts.handlers.policy(&job.kind);
         let settlement = reserved.settle(verdict, &policy, self.tenure.chance().fraction());
         let turn = self.tenure.store().settle(vec![settlement.clone()], None).await?;
+        for settled in &turn.settled {
+            failures::log(&job, &policy, (&settlement, *settled), self.now());
+        }
         let settled = turn.settled.iter().map(|settled| (&*job, &settlement, *settled));
         self.tenure.heap().settled(settled, self.now());
         let after = self.tenure.store().job(job.id).await?;

@@ -6,6 +6,7 @@ mod beside;
 mod blocking;
 mod control;
 mod engine;
+pub(crate) mod failures;
 mod handlers;
 mod holding;
 mod keeper;
