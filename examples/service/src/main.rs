@@ -168,7 +168,7 @@ async fn run(app: App, listener: TcpListener, shutdown: impl Future<Output = ()>
         };
         tokio::select! {
             served = server.into_future() => served?,
-            // The event streams of open dashboards do not end by themselves.
+            // A client may read its response slowly, or not at all.
             () = late => tracing::info!("closing the connections that are still open"),
         }
         Ok::<_, AnyError>(())

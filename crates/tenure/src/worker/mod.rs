@@ -357,7 +357,10 @@ impl<App: Send + Sync + 'static> Worker<App> {
                 };
                 // Whatever made one of them end, all of them do.
                 stop.cancel();
+                self.tenure.end_streams();
                 let ((), ended) = tokio::join!(engine.stop(), beside.end());
+                // Again for those that a client opened while the worker was stopping.
+                self.tenure.end_streams();
                 worked.and(ended)
             } => worked,
             () = hard_stop => {
