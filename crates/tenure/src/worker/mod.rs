@@ -177,6 +177,13 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self
     }
 
+    /// Accepts handlers of kinds whose [queue](Job::QUEUE) this worker does not serve. Use it if other workers serve
+    /// that queue, or if you enqueue the jobs into another one. Otherwise such a worker is refused.
+    pub fn queues_elsewhere(mut self) -> Self {
+        self.settings.queues_elsewhere = true;
+        self
+    }
+
     /// Sets the policy for jobs of a kind without a handler.
     pub fn unknown_kinds(mut self, unknown: UnknownKinds) -> Self {
         self.settings.unknown = unknown;
@@ -261,6 +268,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         }
         let known = self.handlers.kinds();
         let lease = self.settings.check(&known, self.beside.len() + self.timers.len())?;
+        self.settings.check_queues(self.handlers.queues())?;
         self.options.check()?;
         let declared = declared(std::mem::take(&mut self.timers), &self.tenure, &known, &self.settings)?;
         let stop = CancellationToken::new();
@@ -401,6 +409,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         let known = self.handlers.kinds();
         self.options.check()?;
         let (lease, host) = (self.settings.check(&known, 0)?, self.tenure.draw_host());
+        self.settings.check_queues(self.handlers.queues())?;
         let timers = declared(std::mem::take(&mut self.timers), &self.tenure, &known, &self.settings)?;
         let ground = self.ground(CancellationToken::new(), (host, lease, Arc::default()));
         self.handlers.prepare(&ground)?;
