@@ -58,6 +58,7 @@ pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
 pub use spans::Traces;
+pub use trace::traced;
 
 use axum::Router;
 use tenure::Tenure;

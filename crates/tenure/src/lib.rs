@@ -71,6 +71,7 @@ mod tender;
 mod tenure;
 pub mod testing;
 mod timer;
+mod trace;
 mod unique;
 mod wait;
 mod worker;
@@ -101,6 +102,7 @@ pub use timer::{
     Backfill, BackfillStep, Calendar, CalendarAsk, CalendarHours, Coming, Group, Heartbeat, Past, Slots,
     TimerDraft, TimerHours, TimerWhy, Timers, Trigger, ZoneChange, webjobs, when,
 };
+pub use trace::TraceContext;
 pub use unique::Only;
 pub use wait::Ended;
 pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};

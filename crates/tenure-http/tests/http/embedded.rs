@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
 use serde_json::Value;
-use tenure::{Draft, JobId, Tenure, Worker};
+use tenure::{Draft, JobId, PageAsk, Tenure, Worker};
 use tenure_http::{Asked, Items, Problem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -120,6 +120,30 @@ async fn a_status_page_shows_no_args_and_no_metadata_unless_it_is_asked_to() {
 async fn an_unknown_field_is_refused() {
     let tenure = Tenure::open("memory:").await.unwrap();
     drop(Items::new(&tenure, |_, _| true).show(&["stat"]));
+}
+
+#[tokio::test]
+async fn all_ways_to_enqueue_in_a_traced_route_keep_the_trace_of_the_request() {
+    async fn create(State(tenure): State<Tenure>, asked: Asked) -> Result<Response, Problem> {
+        let job = tenure.enqueue_draft(draft()).await?;
+        tenure.enqueue_all([draft()]).await?;
+        tenure.enqueue_each([draft()]).await?;
+        Ok(asked.accepted(&tenure, job.id()).await)
+    }
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let router = Router::new().route("/charges", post(create)).with_state(tenure.clone());
+    let service = Asker::to(router.layer(axum::middleware::from_fn(tenure_http::traced)));
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let header = format!("traceparent: {parent}");
+    service.ask("POST", "/charges", &[&header, "tracestate: a=1"], "").await;
+    let page = tenure.jobs().page(PageAsk { at_most: 10, ..PageAsk::default() }).await.unwrap();
+    assert_eq!(page.jobs.len(), 3);
+    for job in page.jobs {
+        assert_eq!(
+            (job.terms.meta["traceparent"].as_str(), job.terms.meta["tracestate"].as_str()),
+            (parent, "a=1")
+        );
+    }
 }
 
 /// Opens a request, and returns once the server has sent `begin`.

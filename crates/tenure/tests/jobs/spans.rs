@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use tenure::testing::Lab;
-use tenure::{Failed, Job, Run, Worker};
+use tenure::{Failed, Job, Run, Tenure, Worker};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -140,4 +140,53 @@ async fn what_a_handler_tells_stands_in_the_span_of_its_attempt() {
     }
     let outside = events.iter().find(|told| told.field("message") == "outside").unwrap();
     assert_eq!(outside.within, None, "a span ends with its attempt");
+}
+
+#[derive(Serialize, Deserialize)]
+struct Follow;
+
+impl Job for Follow {
+    const KIND: &'static str = "follow";
+    type Output = ();
+}
+
+/// Jobs that a handler enqueues belong to the trace of its job, whichever handle it uses.
+#[tokio::test]
+async fn follow_up_jobs_stay_in_the_trace_of_their_job() {
+    let mut lab = Lab::new(|tenure| {
+        let own = tenure.clone();
+        let follow = |run: Run<Tenure>, _: Follow| async move {
+            if run.job().terms.meta.contains_key("again") {
+                return Ok(());
+            }
+            run.app().enqueue(Follow).meta("again", "1").await?;
+            run.tenure().enqueue(Speak).await?;
+            Ok(())
+        };
+        let blocking = |run: Run<Tenure>, _: Block| {
+            tokio::runtime::Handle::current().block_on(run.tenure().enqueue(Speak).into_future())?;
+            Ok(())
+        };
+        Worker::new(tenure, own).queue("default", 4).job(follow).blocking_job(blocking)
+    });
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    lab.tenure().enqueue(Follow).meta("traceparent", parent).await.unwrap();
+    lab.tenure().enqueue(Block).meta("traceparent", parent).await.unwrap();
+    lab.drain().await.unwrap();
+    lab.tenure().enqueue(Speak).queue("outside").await.unwrap();
+    let ask = tenure::PageAsk { at_most: 10, ..tenure::PageAsk::default() };
+    let jobs = lab.tenure().jobs().page(ask).await.unwrap().jobs;
+    assert_eq!(jobs.len(), 6, "two jobs, three that they enqueued, and one outside");
+    for job in jobs {
+        let trace = job.terms.meta.get("traceparent").map(String::as_str);
+        assert_eq!(trace, (job.queue.as_str() != "outside").then_some(parent), "{}", job.kind);
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Block;
+
+impl Job for Block {
+    const KIND: &'static str = "block";
+    type Output = ();
 }
