@@ -182,9 +182,20 @@ impl Draft {
         self.queue.as_ref().ok()
     }
 
+    /// Keeps out other jobs of this kind with the same args, until this one has ended.
+    pub fn unique(self) -> Self {
+        self.unique_by(Only::same_args())
+    }
+
+    /// Keeps out other jobs of this kind with the same key, until this one has ended. A constant key keeps out all
+    /// other jobs that use it, so include the value that makes the job unique.
+    pub fn unique_key(self, key: impl Into<String>) -> Self {
+        self.unique_by(Only::one(key))
+    }
+
     /// Makes the job unique within a scope.
-    pub fn unique(mut self, only: impl Into<Only>) -> Self {
-        self.only = Some(only.into());
+    pub fn unique_by(mut self, only: Only) -> Self {
+        self.only = Some(only);
         self
     }
 

@@ -142,7 +142,7 @@ impl Tenure {
     /// # impl Job for Remind { const KIND: &'static str = "remind"; type Output = (); }
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tenure::Error> {
     /// # let tenure = Tenure::open("memory:").await?;
-    /// tenure.enqueue(Remind { user: 7 }).after(Duration::from_secs(3600)).unique("remind-7").await?;
+    /// tenure.enqueue(Remind { user: 7 }).after(Duration::from_secs(3600)).unique().await?;
     /// # Ok(()) }
     /// ```
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue<'_> {
