@@ -39,6 +39,7 @@ use engine::{Engine, Running};
 pub(crate) use handlers::{Handlers, Role, RoleStart};
 pub(crate) use holding::Holding;
 use keeper::Keeper;
+pub(crate) use keeper::tell;
 pub(crate) use lease::Lease;
 pub(crate) use panic::{Body, Panic, catching, let_go, words_of};
 pub(crate) use plan::kinds_but;
