@@ -32,9 +32,11 @@ pub(crate) struct Site {
 impl Site {
     /// Reads the address from a request to one of the routes.
     pub(crate) fn of(parts: &Parts, fields: Option<Fields>) -> Self {
+        // The route of a nested router's own path is `/` inside of it.
+        let path = parts.uri.path().trim_end_matches('/');
         let original = parts.extensions.get::<OriginalUri>().map(|OriginalUri(uri)| uri.path());
-        let prefix = original.and_then(|path| path.strip_suffix(parts.uri.path())).unwrap_or_default();
-        Self { server: server(&parts.headers), prefix: trimmed(prefix), fields }
+        let prefix = original.and_then(|original| original.trim_end_matches('/').strip_suffix(path));
+        Self { server: server(&parts.headers), prefix: trimmed(prefix.unwrap_or_default()), fields }
     }
 
     /// The same routes, nested under this prefix.

@@ -170,6 +170,9 @@ impl Dashboard {
     /// slash redirects to the first page.
     pub fn at<S: Clone + Send + Sync + 'static>(self, path: &str) -> Router<S> {
         let path = format!("/{}", path.trim_matches('/'));
+        if path == "/" {
+            return self.routes();
+        }
         // Relative, because the app may be nested, or behind a proxy that strips a prefix.
         let home = format!("{}/", path.rsplit('/').next().unwrap_or_default());
         let lead = get(|| async move { Redirect::to(&home) });

@@ -55,6 +55,10 @@ async fn under_a_prefix_all_links_lead_to_routes_that_are_mounted() {
     for link in links(&shown.json()) {
         assert_eq!(service.get(&link).await.status, StatusCode::OK, "{link}");
     }
+    // The same for a route at the prefix itself.
+    let router = Router::new().route("/", post(create)).with_state(tenure.clone());
+    let told = Asker::to(Router::new().nest("/api", router)).ask("POST", "/api", &[], "").await;
+    assert!(told.header("location").starts_with("/api/queue/"), "{told:?}");
     // The same for the whole API.
     let service = Asker::to(Router::new().nest("/internal/", tenure_http::api(&tenure)));
     let told = service.ask("POST", "/internal/v1/jobs", &[], r#"{"kind":"charge"}"#).await;
