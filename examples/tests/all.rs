@@ -47,7 +47,7 @@ fn retries_shows_every_way_not_to_succeed() {
 #[test]
 fn unique_shows_every_way_to_meet_a_second_job() {
     let lines = [
-        "same key: one job",
+        "same args: one job",
         "debounce: shelf 1 waits",
         "debounce: shelf 3 took its place",
         "rejected: KeyHeld(",

@@ -52,7 +52,7 @@ async fn a_job_lives_or_dies_with_the_transaction_that_enqueued_it_and_ends_with
     for commits in [false, true] {
         let mut tx = rig.pool.begin().await.unwrap();
         sqlx::query("INSERT INTO effect VALUES (1)").execute(&mut *tx).await.unwrap();
-        let job = rig.tenure.enqueue(Book { amount: 7 }).unique("once").tag("red");
+        let job = rig.tenure.enqueue(Book { amount: 7 }).unique_key("once").tag("red");
         let accepted = job.within(take_part(&mut tx)).await.unwrap();
         assert!(matches!(accepted, Accepted::New(_)));
         if !commits {

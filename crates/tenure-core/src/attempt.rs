@@ -105,6 +105,25 @@ pub enum Cause {
     Deliveries,
 }
 
+impl Cause {
+    /// Returns the name, such as `timed_out`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Panic => "panic",
+            Self::TimedOut => "timed_out",
+            Self::Undecodable => "undecodable",
+            Self::Unstorable => "unstorable",
+            Self::UnknownKind => "unknown_kind",
+            Self::Lost => "lost",
+            Self::Cancelled => "cancelled",
+            Self::Deaf => "deaf",
+            Self::Deliveries => "deliveries",
+        }
+    }
+}
+
 impl Failure {
     /// Creates an error. A long message is truncated and marked, and NUL characters are replaced.
     #[must_use]

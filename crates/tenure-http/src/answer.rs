@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderMap, HeaderValue, LINK, LOCATION, RETRY_AFTER, VARY,
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, LINK, RETRY_AFTER, VARY,
 };
 use axum::http::{HeaderName, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +13,7 @@ use tenure::{JobId, JobRecord, State, Timestamp};
 
 use crate::hide::{Hiding, View};
 use crate::problem::whole_seconds;
+use crate::site::Site;
 use crate::tag::Tag;
 use crate::wire::JobDocument;
 
@@ -21,8 +22,6 @@ pub(crate) const OPERATION_LOCATION: HeaderName = HeaderName::from_static("opera
 /// What was granted of what a client would rather have.
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// How a proxy was asked.
-const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 /// That what was asked had been done before.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -68,16 +67,11 @@ impl Shown {
         }
     }
 
-    /// The same for whoever asked so: what needs a whole address has it. By the tag it is the same document, however the
-    /// server was addressed.
-    pub(crate) fn for_whom(self, asked: &HeaderMap) -> Self {
-        self.on(&base(asked))
-    }
-
-    /// The same on a server that was addressed so.
-    pub(crate) fn on(mut self, server: &str) -> Self {
-        if self.document.address(server) {
-            self.body = serde_json::to_vec(&self.document).unwrap_or_default();
+    /// The same with the URLs and fields of this site. By the tag it is the same document, however the server was
+    /// addressed.
+    pub(crate) fn on(mut self, site: &Site) -> Self {
+        if self.document.address(site) {
+            self.body = site.text(&self.document);
         }
         self
     }
@@ -129,25 +123,6 @@ pub(crate) fn look_next(job: &JobRecord, now: Timestamp) -> Option<Duration> {
         State::Waiting { due, .. } => Some(due.since(now).clamp(LOOK_AGAIN, LOOK_AT_LEAST)),
         State::Blocked { .. } | State::Running { .. } => Some(LOOK_AGAIN),
     }
-}
-
-/// Says where a job that was accepted can be looked at.
-pub(crate) fn locate(headers: &mut HeaderMap, asked: &HeaderMap, id: JobId) {
-    if let Ok(place) = HeaderValue::from_str(&format!("/queue/{id}")) {
-        headers.insert(LOCATION, place);
-    }
-    let monitor = format!("{}/v1/jobs/{id}", base(asked));
-    if let Ok(monitor) = HeaderValue::from_str(&monitor) {
-        headers.insert(OPERATION_LOCATION, monitor);
-    }
-}
-
-/// How this server was addressed; nothing if the client did not say.
-pub(crate) fn base(asked: &HeaderMap) -> String {
-    let said = |header: &HeaderName| asked.get(header).and_then(|said| said.to_str().ok());
-    // A proxy says so of whoever asked it. Whoever says it of himself is told a place that he cannot reach, and nobody else is.
-    let scheme = if said(&FORWARDED_PROTO) == Some("https") { "https" } else { "http" };
-    said(&HOST).map(|host| format!("{scheme}://{host}")).unwrap_or_default()
 }
 
 /// An answer of JSON.

@@ -20,6 +20,7 @@ use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
 use crate::health::LastCheck;
 use crate::hide::{Hiding, View};
+use crate::items::ItemRules;
 use crate::jobs::followers::Followers;
 use crate::kinds::known::KnownKinds;
 use crate::leases::watchers::LeaseWatchers;
@@ -27,6 +28,7 @@ use crate::metrics::{KindLabels, Metrics};
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
 use crate::queues::known::KnownQueues;
+use crate::site::Site;
 use crate::spans::Spans;
 use crate::troubles::Troubles;
 use crate::watchers::Watchers;
@@ -44,6 +46,11 @@ pub(crate) struct Api {
     inner: Arc<Inner>,
     who: Who,
     reveals: bool,
+    site: Site,
+    /// The request, if its service decides which jobs it reaches.
+    asks: Option<Arc<Parts>>,
+    /// Changes when the program that mounts the routes is about to end.
+    ending: Option<watch::Receiver<()>>,
 }
 
 /// What the router has. A route comes to it only as somebody who passed the guard: what it takes is [`Api`].
@@ -58,7 +65,12 @@ impl FromRequestParts<Served> for Api {
             || Problem::new(ProblemType::Internal, "request reached a route without authentication");
         let who = parts.extensions.get::<Who>().cloned().ok_or_else(unguarded)?;
         let reveals = asks_to_reveal(parts.uri.query());
-        Ok(Self { who, reveals, ..served.0.clone() })
+        let inner = Arc::clone(&served.0.inner);
+        // What is open from here on is to end.
+        let ending = (!inner.rules.ends_itself).then(|| inner.tenure.streams_end());
+        let site = Site::of(parts, inner.rules.items.as_ref().map(|items| Arc::clone(&items.fields)));
+        let asks = inner.rules.items.is_some().then(|| Arc::new(parts.clone()));
+        Ok(Self { inner, who, reveals, site, asks, ending })
     }
 }
 
@@ -82,6 +94,10 @@ pub(crate) struct Rules {
     pub unknown_tokens_per_minute: Option<u32>,
     /// Whether metrics tell kinds apart.
     pub kind_labels: KindLabels,
+    /// The rules of a service that mounts only the status pages.
+    pub items: Option<ItemRules>,
+    /// Whether the server that has these routes ends open requests by itself.
+    pub ends_itself: bool,
 }
 
 struct Inner {
@@ -119,6 +135,9 @@ impl Api {
         Self {
             who: Who(None),
             reveals: false,
+            site: Site::default(),
+            asks: None,
+            ending: None,
             inner: Arc::new(Inner {
                 lease_watchers: LeaseWatchers::new(&tenure),
                 followers: Followers::new(&tenure),
@@ -201,6 +220,11 @@ impl Api {
     /// Which values are hidden from those who only look.
     pub(crate) fn hiding(&self) -> &Hiding {
         &self.inner.rules.hiding
+    }
+
+    /// How the client reaches these routes.
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
     }
 
     /// A job as whoever asks is shown it.
@@ -356,12 +380,26 @@ impl Api {
         }
     }
 
+    /// Ends when this request must no longer wait: the server, or the program that mounts these routes, is about to end.
+    pub(crate) async fn ended(&self) {
+        let ending = self.ending.clone();
+        let ended = async move {
+            let Some(mut ending) = ending else { return std::future::pending().await };
+            let _ = ending.changed().await;
+        };
+        tokio::select! {
+            biased;
+            () = self.drained() => {}
+            () = ended => {}
+        }
+    }
+
     /// Ends when somebody has waited for so long, or the server is about to end.
     pub(crate) async fn over(&self, wait: Duration) {
         let clock = self.tenure().store().clock();
         tokio::select! {
             biased;
-            () = self.drained() => {}
+            () = self.ended() => {}
             () = clock.sleep(wait) => {}
         }
     }
@@ -369,7 +407,14 @@ impl Api {
     /// A job, or why there is none. One that whoever asks does not reach is not there for him.
     pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
         let found = self.tenure().store().job(id).await?;
-        found.filter(|job| self.reach().covers_job(job)).ok_or_else(|| self.missing(id))
+        let is_reached = |job: &JobRecord| self.reach().covers_job(job) && self.may_be_shown(job);
+        found.filter(is_reached).ok_or_else(|| self.missing(id))
+    }
+
+    /// Whether the service that mounts the status pages lets this request reach the job.
+    fn may_be_shown(&self, job: &JobRecord) -> bool {
+        let Some(items) = &self.inner.rules.items else { return true };
+        self.asks.as_ref().is_some_and(|asks| (items.may)(asks, job))
     }
 
     /// Refuses whoever does not reach this job. It is not looked at for those who reach all.

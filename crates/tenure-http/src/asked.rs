@@ -8,8 +8,10 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use tenure::{Draft, Job, JobId, Tenure};
 
+use crate::items;
 use crate::jobs::enqueue;
 use crate::problem::Problem;
+use crate::site::Site;
 
 /// Extractor for the request headers that control the response: the preferred wait and the address of this server.
 ///
@@ -17,7 +19,7 @@ use crate::problem::Problem;
 /// use axum::{Json, Router, extract::State, response::Response, routing::post};
 /// use serde::{Deserialize, Serialize};
 /// use tenure::{Job, Tenure};
-/// use tenure_http::{Asked, Problem};
+/// use tenure_http::{Asked, Items, Problem};
 ///
 /// #[derive(Serialize, Deserialize)]
 /// struct BuildStar { name: String }
@@ -32,7 +34,7 @@ use crate::problem::Problem;
 /// let app: Router = Router::new()
 ///     .route("/stars", post(create_star))
 ///     .with_state(tenure.clone())
-///     .merge(tenure_http::routes(&tenure));       // /queue/{id}: 200 while it runs, then 303
+///     .merge(Items::new(&tenure, |_, _| true).routes()); // /queue/{id}: 200 while it runs, then 303
 /// # drop(app); Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
@@ -40,9 +42,17 @@ pub struct Asked {
     headers: HeaderMap,
     /// What was asked for: one key is for one request.
     path: String,
+    site: Site,
 }
 
 impl Asked {
+    /// Sets the prefix under which the status pages are mounted. By default it is the prefix of the router in which your
+    /// route is nested, such as `/api`.
+    #[must_use]
+    pub fn under(self, prefix: &str) -> Self {
+        Self { site: self.site.under(prefix), ..self }
+    }
+
     /// Enqueues a job and returns 202 with its status URLs, or 200 with the finished job if it ends within the
     /// preferred wait.
     ///
@@ -57,12 +67,14 @@ impl Asked {
     /// # Errors
     /// Like [`enqueue`](Self::enqueue).
     pub async fn enqueue_draft(&self, tenure: &Tenure, draft: Draft) -> Result<Response, Problem> {
-        enqueue::enqueue(tenure, (&self.headers, &self.path), draft).await.inspect_err(|problem| {
-            // This route is the service's own: nobody else writes it down.
-            if let Some(trouble) = problem.trouble() {
-                trouble.tell(0);
-            }
-        })
+        enqueue::enqueue(tenure, (&self.headers, &self.path, &self.site), draft).await.inspect_err(
+            |problem| {
+                // This route is the service's own: nobody else writes it down.
+                if let Some(trouble) = problem.trouble() {
+                    trouble.tell(0);
+                }
+            },
+        )
     }
 
     /// Returns the same response for a job that is already accepted, such as one enqueued in your own PostgreSQL
@@ -79,7 +91,7 @@ impl Asked {
     /// }
     /// ```
     pub async fn accepted(&self, tenure: &Tenure, job: JobId) -> Response {
-        enqueue::told_of(tenure, &self.headers, job).await
+        enqueue::told_of(tenure, (&self.headers, &self.site), job).await
     }
 }
 
@@ -87,6 +99,7 @@ impl<S: Sync> FromRequestParts<S> for Asked {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(Self { headers: parts.headers.clone(), path: parts.uri.path().to_owned() })
+        let site = Site::of(parts, Some(items::shown()));
+        Ok(Self { headers: parts.headers.clone(), path: parts.uri.path().to_owned(), site })
     }
 }

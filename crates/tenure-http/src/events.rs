@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 use tenure::JobId;
 
-use crate::answer::{self, Shown};
+use crate::answer::Shown;
 use crate::api::Api;
 use crate::id::Id;
 use crate::prefer::Prefer;
@@ -45,8 +45,7 @@ pub(crate) async fn of_job(api: Api, id: JobId, headers: &HeaderMap) -> Result<R
         Some(wait) => api.tenure().store().clock().sleep(wait),
         None => Box::pin(std::future::pending()),
     };
-    let base = answer::base(headers);
-    let following = Following { api, id, base, watcher, seen, step: Step::Look, over };
+    let following = Following { api, id, watcher, seen, step: Step::Look, over };
     let events: Events = Box::pin(stream::unfold(following, Following::next));
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
     // Some intermediaries gather what they pass on.
@@ -59,8 +58,6 @@ pub(crate) async fn of_job(api: Api, id: JobId, headers: &HeaderMap) -> Result<R
 struct Following {
     api: Api,
     id: JobId,
-    /// How the server was addressed.
-    base: String,
     watcher: Watcher,
     seen: Option<String>,
     step: Step,
@@ -86,7 +83,7 @@ impl Following {
                     tokio::select! {
                         biased;
                         // He comes back with what he has seen last, to another server.
-                        () = self.api.drained() => return None,
+                        () = self.api.ended() => return None,
                         () = &mut self.over => return None,
                         () = self.watcher.changed() => self.step = Step::Look,
                     }
@@ -107,7 +104,7 @@ impl Following {
                         // He comes back, perhaps to another server, with what he has seen last.
                         Err(_) => return None,
                     };
-                    let shown = self.api.shown(&job).on(&self.base);
+                    let shown = self.api.shown(&job).on(self.api.site());
                     let number = number(&shown);
                     if self.seen.as_deref() == Some(&number) {
                         continue;

@@ -9,13 +9,9 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
-<<<<<<< HEAD
 use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes};
-use tenure::{Clock, Fault, FaultCause, Invalid, Moment, Name, limits};
-=======
-use tenure::limits;
 use tenure::schedule::Zone;
->>>>>>> sched
+use tenure::{Clock, Fault, FaultCause, Invalid, Moment, Name, limits};
 
 use crate::answer;
 use crate::api::Api;

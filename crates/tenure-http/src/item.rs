@@ -42,7 +42,7 @@ pub(crate) async fn delete(api: Api, Id(id): Id, headers: HeaderMap) -> Result<R
     match end_or_remove(&api, &headers, id).await? {
         // It runs: it is asked to stop, and can be watched while it does.
         Removal::Ended(ChangeOutcome::Asked | ChangeOutcome::Already) => {
-            act::shown(&api, &headers, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await
+            act::shown(&api, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await
         }
         Removal::Ended(_) | Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
     }

@@ -3,7 +3,7 @@
 //! A request that starts a job returns `202 Accepted` at once, with the URL of the job's status. That URL returns `200`
 //! while the job runs, and redirects (`303`) to the resource once the job has created it. `DELETE` cancels the job.
 //!
-//! [`routes`] mounts the status URLs in an axum service, and [`Asked`] is the first response. [`Server`] serves the
+//! [`Items`] mounts the status URLs in an axum service, and [`Asked`] is the first response. [`Server`] serves the
 //! whole API for other languages, with its OpenAPI description at `/openapi.json`.
 
 mod accept;
@@ -21,6 +21,7 @@ mod health;
 mod hide;
 mod id;
 mod item;
+mod items;
 mod jobs;
 mod kinds;
 mod leases;
@@ -37,6 +38,7 @@ mod routes;
 mod schedules;
 mod secret;
 mod server;
+mod site;
 mod spans;
 mod tag;
 mod trace;
@@ -51,18 +53,15 @@ pub use access::{Access, AccessToken, NewAccessToken, Reach, Remote, Scope, Toke
 pub use asked::Asked;
 pub use callbacks::{Deliverer, Network, deliveries, deliveries_that_hide};
 pub use hide::Hiding;
+pub use items::Items;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
 pub use spans::Traces;
+pub use trace::traced;
 
 use axum::Router;
 use tenure::Tenure;
-
-/// Returns the routes of job status pages, `GET` and `DELETE /queue/{id}`, to merge into your own service.
-pub fn routes<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
-    of(tenure, routes::items(), Access::Open)
-}
 
 /// Returns the OpenAPI description of all routes, as served at `/openapi.json`.
 #[must_use]
@@ -73,7 +72,7 @@ pub fn description(words: Words) -> serde_json::Value {
 /// Returns all routes of the API without authentication, to mount in your own service, which must authenticate
 /// clients.
 pub fn api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
-    of(tenure, routes::all(), Access::Open)
+    of(tenure, Access::Open)
 }
 
 /// Returns all routes of the API without authentication, and allows webhooks to call these addresses although they
@@ -97,15 +96,11 @@ pub fn read_only_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Route
 
 /// Returns all routes of the API and requires an access token of the store; see [`Tokens`].
 pub fn guarded_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
-    of(tenure, routes::all(), Access::Tokens)
+    of(tenure, Access::Tokens)
 }
 
 /// Routes of a service of somebody's own.
-fn of<S: Clone + Send + Sync + 'static>(
-    tenure: &Tenure,
-    endpoints: Vec<routes::Endpoint>,
-    access: Access,
-) -> Router<S> {
+fn of<S: Clone + Send + Sync + 'static>(tenure: &Tenure, access: Access) -> Router<S> {
     let api = api::Api::new(tenure, api::Rules { access, ..api::Rules::default() });
-    routes::router(endpoints, &api).with_state(api.served())
+    routes::router(routes::all(), &api).with_state(api.served())
 }

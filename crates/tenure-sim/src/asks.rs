@@ -208,7 +208,7 @@ impl Ask {
             draft = draft.after(delay);
         }
         if let Some(only) = &self.only {
-            draft = draft.unique(only.clone());
+            draft = draft.unique_by(only.clone());
         }
         if let Some(timeout) = self.timeout {
             draft = draft.timeout(timeout);

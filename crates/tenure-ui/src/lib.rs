@@ -4,7 +4,7 @@
 //!
 //! ```no_run
 //! # async fn mount(tenure: tenure::Tenure) -> axum::Router {
-//! axum::Router::new().nest("/admin/jobs/", tenure_ui::routes(&tenure))
+//! axum::Router::new().merge(tenure_ui::at("/admin/jobs", &tenure))
 //! # }
 //! ```
 //!
@@ -51,6 +51,11 @@ use crate::stays::Stays;
 /// Returns the dashboard's routes, with full access for everyone who can reach the app.
 pub fn routes<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     Dashboard::over(tenure, tenure_http::api(tenure)).routes()
+}
+
+/// Returns the dashboard under this path, to merge into an axum app, with full access for everyone who can reach it.
+pub fn at<S: Clone + Send + Sync + 'static>(path: &str, tenure: &Tenure) -> Router<S> {
+    Dashboard::over(tenure, tenure_http::api(tenure)).at(path)
 }
 
 /// Builds the routes of the dashboard.
@@ -159,6 +164,19 @@ impl Dashboard {
             .fallback(pages::nowhere)
             .layer(middleware::from_fn_with_state(Arc::clone(&ui), headers::set))
             .with_state(ui)
+    }
+
+    /// Returns the pages under this path, such as `/admin/jobs`, to merge into an axum app. The path without the last
+    /// slash redirects to the first page.
+    pub fn at<S: Clone + Send + Sync + 'static>(self, path: &str) -> Router<S> {
+        let path = format!("/{}", path.trim_matches('/'));
+        if path == "/" {
+            return self.routes();
+        }
+        // Relative, because the app may be nested, or behind a proxy that strips a prefix.
+        let home = format!("{}/", path.rsplit('/').next().unwrap_or_default());
+        let lead = get(|| async move { Redirect::to(&home) });
+        Router::new().route(&path, lead).nest(&format!("{path}/"), self.routes())
     }
 
     /// Returns the pages under `/ui/`, with redirects from `/` and `/ui`.

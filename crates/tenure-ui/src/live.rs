@@ -11,9 +11,9 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 use tenure::Moment;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::Ui;
 use crate::asking::Trouble;
@@ -39,6 +39,8 @@ struct Looking {
     ui: Ui,
     run: String,
     happened: Happened,
+    /// Changes when the program in which the pages are is about to end.
+    ending: watch::Receiver<()>,
     end: Moment,
     is_new: bool,
     _place: OwnedSemaphorePermit,
@@ -56,8 +58,8 @@ pub(crate) async fn get(State(ui): State<Ui>, visit: Visit) -> Response {
         return failed(&visit, trouble).await;
     };
     let end = ui.tenure.store().clock().moment().after(LASTS);
-    let looking =
-        Looking { happened: ui.tenure.events(), end, is_new: true, ui, run: visit.run, _place: place };
+    let (happened, ending) = (ui.tenure.events(), ui.tenure.streams_end());
+    let looking = Looking { happened, ending, end, is_new: true, ui, run: visit.run, _place: place };
     let mut response = Sse::new(hints(looking)).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
     // Some intermediaries gather what they pass on.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -84,6 +86,7 @@ impl Looking {
         let left = self.end.since(clock.moment());
         tokio::select! {
             biased;
+            _ = self.ending.changed() => None,
             happened = heard(&mut self.happened) => happened.then(|| Event::default().event("change").data("now")),
             () = clock.sleep(left) => None,
         }

@@ -534,6 +534,40 @@ async fn a_page_that_may_not_be_seen_is_not_told_of_either() {
     assert!(answer.starts_with("HTTP/1.1 303") && answer.contains("location: /ui/sign-in"), "{answer}");
 }
 
+/// Ends with the worker of its service, as `axum::serve` waits for it otherwise.
+#[tokio::test]
+async fn an_open_page_does_not_keep_a_service_from_shutting_down() {
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let app: axum::Router = axum::Router::new().merge(tenure_ui::at("/admin/jobs", &tenure));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let told = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
+        drop(stopped.wait_for(|stopped| *stopped).await);
+    };
+    let server = axum::serve(listener, app).with_graceful_shutdown(told(stopped.clone()));
+    let serving = tokio::spawn(server.into_future());
+    let working = tokio::spawn(tenure::Worker::new(&tenure, ()).only_timers().run(told(stopped)));
+    let mut page = TcpStream::connect(at).await.unwrap();
+    page.write_all(b"GET /admin/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut told = String::new();
+    page.read_to_string(&mut told).await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 303") && told.contains("location: jobs/"), "{told}");
+    let mut page = TcpStream::connect(at).await.unwrap();
+    page.write_all(b"GET /admin/jobs/live HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut read = Vec::new();
+    while !String::from_utf8_lossy(&read).contains("event: hello") {
+        assert!(page.read_buf(&mut read).await.unwrap() > 0, "it ended before");
+    }
+    let began = tenure.now();
+    stop.send(true).unwrap();
+    serving.await.unwrap().unwrap();
+    working.await.unwrap().unwrap();
+    assert!(tenure.now().since(began).as_secs() < 20, "a page is open for a minute otherwise");
+}
+
 #[tokio::test]
 async fn it_works_under_any_prefix() {
     let tenure = Tenure::open("memory:").await.unwrap();

@@ -13,6 +13,7 @@ use tenure_core::{
 };
 
 use crate::singleton::line_of;
+use crate::trace::in_current;
 use crate::{Error, Job, Only, Singleton};
 
 /// A job to enqueue, with all its options.
@@ -164,6 +165,11 @@ impl Draft {
         self.terms.meta.get(key).map(String::as_str)
     }
 
+    /// Entries of the metadata.
+    pub(crate) fn notes(&self) -> usize {
+        self.terms.meta.len()
+    }
+
     /// Returns the job ID, if one was set.
     #[must_use]
     pub fn given_id(&self) -> Option<JobId> {
@@ -176,9 +182,20 @@ impl Draft {
         self.queue.as_ref().ok()
     }
 
+    /// Keeps out other jobs of this kind with the same args, until this one has ended.
+    pub fn unique(self) -> Self {
+        self.unique_by(Only::same_args())
+    }
+
+    /// Keeps out other jobs of this kind with the same key, until this one has ended. A constant key keeps out all
+    /// other jobs that use it, so include the value that makes the job unique.
+    pub fn unique_key(self, key: impl Into<String>) -> Self {
+        self.unique_by(Only::one(key))
+    }
+
     /// Makes the job unique within a scope.
-    pub fn unique(mut self, only: impl Into<Only>) -> Self {
-        self.only = Some(only.into());
+    pub fn unique_by(mut self, only: Only) -> Self {
+        self.only = Some(only);
         self
     }
 
@@ -201,8 +218,12 @@ impl Draft {
         self
     }
 
-    /// The checked job, enqueued by this app; `id` counts if its user gave none.
+    /// The checked job, enqueued by this app in the trace of the current task; `id` counts if its user gave none.
     pub(crate) fn finish(self, id: JobId, app: Option<&AppId>) -> Result<NewJob, Error> {
+        in_current(self).finish_untraced(id, app)
+    }
+
+    fn finish_untraced(self, id: JobId, app: Option<&AppId>) -> Result<NewJob, Error> {
         if let Some(wrong) = self.wrong {
             return Err(wrong.into());
         }

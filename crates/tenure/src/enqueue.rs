@@ -88,9 +88,20 @@ impl<'a> Enqueue<'a> {
         self.with(|draft| draft.id(id))
     }
 
+    /// Keeps out other jobs of this kind with the same args, until this one has ended.
+    pub fn unique(self) -> Self {
+        self.with(Draft::unique)
+    }
+
+    /// Keeps out other jobs of this kind with the same key, until this one has ended. A constant key keeps out all
+    /// other jobs that use it, so include the value that makes the job unique.
+    pub fn unique_key(self, key: impl Into<String>) -> Self {
+        self.with(|draft| draft.unique_key(key))
+    }
+
     /// Makes the job unique within a scope.
-    pub fn unique(self, only: impl Into<Only>) -> Self {
-        self.with(|draft| draft.unique(only))
+    pub fn unique_by(self, only: Only) -> Self {
+        self.with(|draft| draft.unique_by(only))
     }
 
     /// Runs one job of this ordering key at a time, in the order of enqueueing. A job that waits for a retry holds up

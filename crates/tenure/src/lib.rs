@@ -71,6 +71,7 @@ mod tender;
 mod tenure;
 pub mod testing;
 mod timer;
+mod trace;
 mod unique;
 mod until_known;
 mod wait;
@@ -102,6 +103,7 @@ pub use timer::{
     Backfill, BackfillStep, Calendar, CalendarAsk, CalendarHours, Coming, Group, Heartbeat, Past, Slots,
     TimerDraft, TimerHours, TimerWhy, Timers, Trigger, ZoneChange, webjobs, when,
 };
+pub use trace::TraceContext;
 pub use unique::Only;
 pub use wait::Ended;
 pub use worker::{QueueOrder, Stopped, UnknownKinds, Worker};

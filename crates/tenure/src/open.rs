@@ -249,7 +249,12 @@ pub(crate) enum Place {
 impl Place {
     pub(crate) fn of(url: &str) -> Result<Self, Error> {
         const KNOWN: &str = "use sqlite://path/to/file.db, postgres://user:password@host/database or memory:";
-        let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+        let Some((scheme, rest)) = url.split_once(':') else {
+            // It may hold a password unless it is a plain name.
+            let path = tenure_core::Name::new("path", url).map_or("?".into(), String::from);
+            let why = format!("missing scheme; for a file, use sqlite://{path}; otherwise {KNOWN}");
+            return Err(Error::Url { url: path, why });
+        };
         // What follows the scheme may hold a password: it is never repeated.
         let refuse = |why: &str| {
             Err(Error::Url {
@@ -264,6 +269,7 @@ impl Place {
             "memory" if rest.is_empty() => Ok(Self::Memory),
             "memory" => refuse("memory: takes no path"),
             "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
+                ":memory:" => Ok(Self::Memory),
                 "" => refuse("missing file path"),
                 path => Ok(Self::Sqlite(path.to_owned())),
             },
@@ -295,13 +301,22 @@ mod tests {
 
     #[test]
     fn urls_name_a_store_or_are_refused_with_what_is_known() {
-        assert_eq!(Place::of("memory:").unwrap(), Place::Memory);
+        for url in ["memory:", "sqlite::memory:", "sqlite://:memory:"] {
+            assert_eq!(Place::of(url).unwrap(), Place::Memory);
+        }
         assert_eq!(Place::of("sqlite://a/b.db").unwrap(), Place::Sqlite("a/b.db".into()));
         assert_eq!(Place::of("sqlite:///a/b.db").unwrap(), Place::Sqlite("/a/b.db".into()));
         for url in ["", "jobs.db", "sqlite:", "sqlite://", "memory:x", "mysql://u:secret@h/db"] {
             let told = Place::of(url).unwrap_err().to_string();
             assert!(told.contains("sqlite://path") && !told.contains("secret"), "{told}");
         }
+        let told = Place::of("jobs.db").unwrap_err().to_string();
+        assert!(
+            told.contains("jobs.db") && !told.contains("jobs.db:") && told.contains("sqlite://jobs.db"),
+            "{told}"
+        );
+        let told = Place::of("host=db password=secret").unwrap_err().to_string();
+        assert!(!told.contains("secret"), "{told}");
     }
 
     #[cfg(feature = "postgres")]

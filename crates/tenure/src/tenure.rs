@@ -10,7 +10,7 @@ use tenure_core::{
     limits,
 };
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Host, Store};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::app::Nameless;
 use crate::draft::finish_all;
@@ -50,6 +50,8 @@ struct Inner {
     leases: Keeping,
     heart: Heart,
     fired: broadcast::Sender<Arc<[SlotRecord]>>,
+    /// Changes when event streams and long polls are to end.
+    streams: watch::Sender<()>,
     waiting_elsewhere: Arc<Lines>,
     heap: Arc<Heap>,
     /// Held for its drop: pruning ends with the last handle.
@@ -84,9 +86,20 @@ impl Tenure {
         let clock = store.clock();
         let (ids, host, leases) = (Mutex::default(), OnceLock::new(), Keeping::default());
         let (heart, waiting_elsewhere) = (Heart::default(), Arc::default());
-        let fired = broadcast::Sender::new(FIRED_KEPT);
-        let inner =
-            Inner { store, clock, chance, ids, host, leases, heart, fired, waiting_elsewhere, heap, tender };
+        let inner = Inner {
+            store,
+            clock,
+            chance,
+            ids,
+            host,
+            leases,
+            heart,
+            fired: broadcast::Sender::new(FIRED_KEPT),
+            streams: watch::Sender::new(()),
+            waiting_elsewhere,
+            heap,
+            tender,
+        };
         Self { inner: Arc::new(inner), claimed: None, nameless: None, revision: 0 }
     }
 
@@ -127,7 +140,7 @@ impl Tenure {
     /// # impl Job for Remind { const KIND: &'static str = "remind"; type Output = (); }
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tenure::Error> {
     /// # let tenure = Tenure::open("memory:").await?;
-    /// tenure.enqueue(Remind { user: 7 }).after(Duration::from_secs(3600)).unique("remind-7").await?;
+    /// tenure.enqueue(Remind { user: 7 }).after(Duration::from_secs(3600)).unique().await?;
     /// # Ok(()) }
     /// ```
     pub fn enqueue<J: Job>(&self, job: J) -> Enqueue<'_> {
@@ -288,6 +301,20 @@ impl Tenure {
     #[must_use]
     pub fn fired(&self) -> broadcast::Receiver<Arc<[SlotRecord]>> {
         self.inner.fired.subscribe()
+    }
+
+    /// Ends the event streams and long polls of this handle that are open now, such as those of the dashboard's pages,
+    /// so that a web server can shut down. Clients reconnect if the server is still there. A worker of this handle
+    /// calls it when it stops; a program without a worker calls it when it shuts down.
+    pub fn end_streams(&self) {
+        self.inner.streams.send_replace(());
+    }
+
+    /// Subscribes to [`end_streams`](Self::end_streams), for streams in your own routes: the receiver changes when a
+    /// stream that is open must end.
+    #[must_use]
+    pub fn streams_end(&self) -> watch::Receiver<()> {
+        self.inner.streams.subscribe()
     }
 
     /// Slots were decided.

@@ -33,17 +33,19 @@ use std::time::Duration;
 
 use tenure_core::{AppId, AppUse, Failure, HostId, JobId, Kind, Reserved, StateName, Timestamp, limits};
 use tenure_store::{
-    Answer, Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Reserve, Settled, Store,
-    SystemClock, Want,
+    Answer, Chance, Clock, Filter, Held, ManualClock, MemoryStore, Order, PageAsk, Renew, Reserve, Settled,
+    Store, SystemClock, Want,
 };
 
-use crate::worker::{Control, Finish, Lease, Parts, Reports, attempt, kinds_but};
+use crate::worker::{Control, Finish, Lease, Parts, Reports, attempt, failures, kinds_but, tell};
 use crate::{Error, Job, Run, Tenure, Worker};
 
 /// How often a handler is polled before it is given real time, and how much of that.
 const YIELDS: u32 = 10_000;
 const REAL_WAIT: Duration = Duration::from_millis(1);
 const REAL_WAITS: u32 = 30_000;
+/// After so many of them its timeout fires, or the time to stop is over.
+const PATIENCE: u32 = 5_000;
 
 /// Looks for timers while the clock is advanced once.
 const LOOKS: u32 = 10_000;
@@ -253,7 +255,8 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let job = reserved.shared();
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let held = Held { id: job.id, seq: job.seq, fence: job.fence };
-        let trust = Lease::new(self.parts.settings.lease)?.trust_from(clock.moment());
+        let lease = Lease::new(self.parts.settings.lease)?;
+        let trust = lease.trust_from(clock.moment());
         let control = Arc::new(Control::new(held, Arc::clone(&clock), trust));
         let run = Run::new(
             Arc::clone(&self.parts.app),
@@ -269,11 +272,15 @@ impl<App: Send + Sync + 'static> Lab<App> {
             clock,
             self.parts.settings.grace(),
         );
-        let Finish { verdict, .. } = self.with_time(work, &control).await;
+        let Finish { verdict, .. } =
+            self.with_time(work, &control, (lease, job.terms.timeout.is_some())).await;
         self.reports.flush(self.tenure.store()).await;
         let policy = self.parts.handlers.policy(&job.kind);
         let settlement = reserved.settle(verdict, &policy, self.tenure.chance().fraction());
         let turn = self.tenure.store().settle(vec![settlement.clone()], None).await?;
+        for settled in &turn.settled {
+            failures::log(&job, &policy, (&settlement, *settled), self.now());
+        }
         let settled = turn.settled.iter().map(|settled| (&*job, &settlement, *settled));
         self.tenure.heap().settled(settled, self.now());
         let after = self.tenure.store().job(job.id).await?;
@@ -289,7 +296,12 @@ impl<App: Send + Sync + 'static> Lab<App> {
 
     /// Polls the work; while its handler naps, the clock goes to the end of the nap. A handler that waits
     /// for something real gets real time, but not for ever.
-    async fn with_time<T>(&self, work: impl Future<Output = T>, control: &Control) -> T {
+    async fn with_time<T>(
+        &self,
+        work: impl Future<Output = T>,
+        control: &Control,
+        (lease, may_time_out): (Lease, bool),
+    ) -> T {
         let mut work = std::pin::pin!(work);
         for idle in 0_u32.. {
             let wait = if idle < YIELDS { None } else { Some(REAL_WAIT) };
@@ -298,15 +310,36 @@ impl<App: Send + Sync + 'static> Lab<App> {
                 done = &mut work => return done,
                 () = rest(wait) => {}
             }
-            if control.naps()
+            self.renew(control, lease);
+            let is_hanging = idle > YIELDS + PATIENCE && (may_time_out || control.stopping().is_some());
+            if (control.naps() || is_hanging)
                 && let Some(span) = self.clock.until_next_sleeper()
             {
-                self.clock.advance(span);
+                self.pass(span, control, lease);
             } else if idle > YIELDS + REAL_WAITS {
                 break;
             }
         }
-        panic!("a handler waits for something that never happens; use Run::sleep to wait in a lab");
+        panic!(
+            "a handler waits for something that never happens; use Run::sleep to wait in a lab, or set a timeout"
+        );
+    }
+
+    /// Moves the clock while an attempt runs, in steps that keep its lease, until it is told to stop.
+    fn pass(&self, span: Duration, control: &Control, lease: Lease) {
+        let (end, was_stopping) = (self.clock.moment().after(span), control.stopping().is_some());
+        while !end.since(self.clock.moment()).is_zero() && control.stopping().is_some() == was_stopping {
+            self.clock.advance(end.since(self.clock.moment()).min(lease.renew_every()));
+            self.renew(control, lease);
+        }
+    }
+
+    /// Renews the lease of the running attempt, by which it hears that it was cancelled.
+    fn renew(&self, control: &Control, lease: Lease) {
+        let (sent, ask) = (self.clock.moment(), Renew { ttl: lease.ttl(), held: vec![control.held()] });
+        for renewal in at_once(self.tenure.store().renew(ask)) {
+            tell(control, renewal, lease, sent);
+        }
     }
 }
 

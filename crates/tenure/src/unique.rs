@@ -110,18 +110,6 @@ impl Only {
     }
 }
 
-impl From<&str> for Only {
-    fn from(key: &str) -> Self {
-        Self::one(key)
-    }
-}
-
-impl From<String> for Only {
-    fn from(key: String) -> Self {
-        Self::one(key)
-    }
-}
-
 /// The same JSON value is always written alike: a map's entries come sorted, not as they were hashed.
 fn canonical(json: &[u8]) -> Vec<u8> {
     let sorted =

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -78,28 +79,18 @@ async fn sign_up(
     app: &App,
     tx: &mut Transaction<'_, Postgres>,
     email: &str,
-    traceparent: Option<&str>,
 ) -> Result<Option<i64>, AnyError> {
     let insert = "INSERT INTO account (email) VALUES ($1) ON CONFLICT DO NOTHING RETURNING id";
     let Some(account) = sqlx::query_scalar(insert).bind(email).fetch_optional(&mut **tx).await? else {
         return Ok(None);
     };
-    let mut job = app.tenure.enqueue(SendWelcome { account });
-    if let Some(traceparent) = traceparent {
-        job = job.meta("traceparent", traceparent);
-    }
-    job.within(take_part(tx)).await?;
+    app.tenure.enqueue(SendWelcome { account }).within(take_part(tx)).await?;
     Ok(Some(account))
 }
 
-async fn create_account(
-    State(app): State<App>,
-    headers: HeaderMap,
-    Json(new): Json<NewAccount>,
-) -> Result<Response, Failure> {
-    let traceparent = headers.get("traceparent").and_then(|value| value.to_str().ok());
+async fn create_account(State(app): State<App>, Json(new): Json<NewAccount>) -> Result<Response, Failure> {
     let mut tx = app.pool.begin().await?;
-    let Some(id) = sign_up(&app, &mut tx, &new.email, traceparent).await? else {
+    let Some(id) = sign_up(&app, &mut tx, &new.email).await? else {
         return Ok((StatusCode::CONFLICT, "this address has an account").into_response());
     };
     tx.commit().await?;
@@ -137,13 +128,15 @@ fn worker(app: &App) -> Worker<App> {
 fn router(app: &App) -> Router {
     // Both require an access token of the store. Your own routes do what you decide.
     let api: Router = tenure_http::guarded_api(&app.tenure);
-    let dashboard: Router = Dashboard::over(&app.tenure, api.clone()).routes();
+    let dashboard: Router = Dashboard::over(&app.tenure, api.clone()).at("/admin/jobs");
     Router::new()
         .route("/accounts", post(create_account))
         .route("/accounts/{id}", get(account))
         .with_state(app.clone())
+        // Jobs belong to the trace of the request that enqueues them.
+        .layer(middleware::from_fn(tenure_http::traced))
         .merge(api)
-        .nest("/admin/jobs/", dashboard)
+        .merge(dashboard)
 }
 
 /// Serves requests and runs jobs until `shutdown` resolves, then stops both.
@@ -168,7 +161,7 @@ async fn run(app: App, listener: TcpListener, shutdown: impl Future<Output = ()>
         };
         tokio::select! {
             served = server.into_future() => served?,
-            // The event streams of open dashboards do not end by themselves.
+            // A client may read its response slowly, or not at all.
             () = late => tracing::info!("closing the connections that are still open"),
         }
         Ok::<_, AnyError>(())

@@ -38,7 +38,7 @@ async fn job_ids(app: &App) -> Vec<JobId> {
 async fn a_rollback_enqueues_nothing() {
     let app = empty().await;
     let mut tx = app.pool.begin().await.unwrap();
-    let account = sign_up(&app, &mut tx, "ada@example.com", None).await.unwrap();
+    let account = sign_up(&app, &mut tx, "ada@example.com").await.unwrap();
     assert!(account.is_some());
     tx.rollback().await.unwrap();
     assert!(job_ids(&app).await.is_empty());

@@ -19,7 +19,7 @@ async fn require_login(request: Request, next: Next) -> Response {
 }
 
 fn behind_a_login(tenure: &Tenure) -> Router {
-    let internal: Router = tenure_http::api(tenure).nest("/admin/jobs/", tenure_ui::routes(tenure));
+    let internal: Router = tenure_http::api(tenure).merge(tenure_ui::at("/admin/jobs", tenure));
     Router::new().merge(internal.layer(middleware::from_fn(require_login)))
 }
 

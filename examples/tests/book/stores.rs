@@ -48,7 +48,7 @@ async fn a_store_has_the_schema_that_its_options_name() -> Outcome {
 #[tokio::test]
 async fn an_app_can_mount_the_dashboard() -> Outcome {
     let tenure = Tenure::open("memory:").await?;
-    let app: Router = Router::new().nest("/admin/jobs/", tenure_ui::routes(&tenure));
+    let app: Router = Router::new().merge(tenure_ui::at("/admin/jobs", &tenure));
     let answer = app.oneshot(Request::builder().uri("/admin/jobs/").body(Body::empty())?).await?;
     assert_eq!(answer.status(), StatusCode::OK);
     Ok(())

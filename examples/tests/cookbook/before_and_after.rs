@@ -37,7 +37,7 @@ impl Job for RemindDebtors {
 
 async fn remind_debtors(run: Run<Arc<Mailer>>, _job: RemindDebtors) -> Result<(), Failed> {
     for invoice in run.app().unpaid() {
-        run.tenure().enqueue(SendInvoice { invoice }).unique(format!("remind-{invoice}")).await?;
+        run.tenure().enqueue(SendInvoice { invoice }).unique_key(format!("remind-{invoice}")).await?;
     }
     Ok(())
 }
@@ -49,7 +49,7 @@ async fn enqueue(tenure: &Tenure) -> Result<JobId, Error> {
     let id = tenure.enqueue(SendInvoice { invoice: 43 }).after(in_an_hour).attempts(5).await?.id();
 
     let once = Only::one("invoice-44").within(Duration::from_secs(24 * 3600));
-    tenure.enqueue(SendInvoice { invoice: 44 }).unique(once).await?;
+    tenure.enqueue(SendInvoice { invoice: 44 }).unique_by(once).await?;
     Ok(id)
 }
 

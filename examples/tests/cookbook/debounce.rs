@@ -25,14 +25,14 @@ const QUIET: Duration = Duration::from_secs(30);
 async fn edited(tenure: &Tenure, document: u64) -> Result<Accepted, Error> {
     let key = format!("index-{document}");
     let latest = Only::one(&key).within(QUIET).or_replace();
-    tenure.enqueue(Index { document }).after(QUIET).unique(latest).ordered(&key).await
+    tenure.enqueue(Index { document }).after(QUIET).unique_by(latest).ordered(&key).await
 }
 
 /// Call this after each edit. The document is indexed 30 seconds after the first one.
 async fn edited_often(tenure: &Tenure, document: u64) -> Result<Accepted, Error> {
     let key = format!("index-{document}");
     let first = Only::one(&key).within(QUIET);
-    tenure.enqueue(Index { document }).after(QUIET).unique(first).ordered(&key).await
+    tenure.enqueue(Index { document }).after(QUIET).unique_by(first).ordered(&key).await
 }
 
 /// How often each document was indexed, and what happens during the first time.

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use tenure::{Error, Failed, Job, JobId, JobRecord, Only, Run, StateName, Tenure, Timestamp, Worker};
+use tenure::{Error, Failed, Job, JobId, JobRecord, Run, StateName, Tenure, Timestamp, Worker};
 use tokio::sync::Semaphore;
 
 use crate::Outcome;
@@ -53,7 +53,7 @@ async fn start(
     customer: Customer,
 ) -> Result<(StatusCode, Json<JobId>), StatusCode> {
     let job = tenure.enqueue(Export { customer: customer.0.clone() });
-    let accepted = job.meta("customer", &customer.0).unique(Only::same_args()).await;
+    let accepted = job.meta("customer", &customer.0).unique().await;
     let id = accepted.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?.id();
     Ok((StatusCode::ACCEPTED, Json(id)))
 }

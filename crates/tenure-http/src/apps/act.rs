@@ -51,7 +51,7 @@ pub(crate) async fn run(
     let apps = set_of(&api, &uri)?;
     let wanted = Wanted { arguments: ask.arguments, by, id, ..Wanted::default() };
     match apps.run(&name, &wanted).await? {
-        Began::New(id) => act::shown(&api, &headers, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await,
+        Began::New(id) => act::shown(&api, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await,
         Began::Busy(id) => {
             let detail = "Cannot start a new run since job is already running.";
             Err(Problem::new(ProblemType::StateConflict, detail).with("job_id", id.to_string()))

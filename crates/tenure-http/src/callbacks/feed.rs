@@ -311,7 +311,7 @@ impl Following {
         tokio::select! {
             biased;
             _ = follow.began() => Some(()),
-            () = self.api.drained() => None,
+            () = self.api.ended() => None,
             () = &mut self.over => None,
         }
     }
@@ -344,7 +344,7 @@ impl Following {
             }
             tokio::select! {
                 biased;
-                () = self.api.drained() => return None,
+                () = self.api.ended() => return None,
                 () = &mut self.over => return None,
                 () = more(&self.api, self.follow.as_mut()) => {}
             }

@@ -210,7 +210,7 @@ pub(crate) async fn test(
     let mut event = EventDocument::of("webhook.test", event_id, &webhook.id, api.tenure().now());
     event.data = serde_json::json!({ "webhook_id": webhook.id });
     let text = serde_json::to_vec(&event).unwrap_or_default();
-    accepted(&api, &headers, delivery::draft(&webhook.id, &event.id, &text)?).await
+    accepted(&api, delivery::draft(&webhook.id, &event.id, &text)?).await
 }
 
 /// `GET /v1/webhooks/{webhook_id}/deliveries`
@@ -258,16 +258,16 @@ pub(crate) async fn redeliver(
         let detail = format!("webhook {} has no delivery {id}", webhook.id);
         return Err(Problem::new(ProblemType::NotFound, detail));
     };
-    accepted(&api, &headers, delivery::again(&webhook.id, &text)?).await
+    accepted(&api, delivery::again(&webhook.id, &text)?).await
 }
 
 fn paged(uri: &Uri, page: DeliveryPage) -> Response {
     answer::page(uri, page.next_cursor.clone().as_deref(), &page)
 }
 
-async fn accepted(api: &Api, headers: &HeaderMap, draft: tenure::Draft) -> Result<Response, Problem> {
+async fn accepted(api: &Api, draft: tenure::Draft) -> Result<Response, Problem> {
     let id = api.tenure().enqueue_draft(draft).await?.id();
-    Ok(DeliveryAccepted::of(id).told(headers, id))
+    Ok(DeliveryAccepted::of(id).told(api.site(), id))
 }
 
 async fn shown(api: &Api, job: &JobRecord) -> Result<DeliveryDocument, Problem> {

@@ -1,6 +1,6 @@
 //! What is said of webhooks and their deliveries over HTTP.
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,8 @@ use tenure::JobId;
 use super::target::URL_BYTES;
 use super::webhook::{Kept, Webhook};
 use super::{event, signature};
-use crate::answer::{self, json};
+use crate::answer::json;
+use crate::site::Site;
 use crate::wire::{AttemptDocument, shape};
 
 /// Names of one list.
@@ -143,9 +144,9 @@ impl DeliveryAccepted {
     }
 
     /// Tells it, and where the job is looked at.
-    pub(crate) fn told(&self, headers: &HeaderMap, id: JobId) -> Response {
+    pub(crate) fn told(&self, site: &Site, id: JobId) -> Response {
         let mut response = json(StatusCode::ACCEPTED, self);
-        answer::locate(response.headers_mut(), headers, id);
+        site.locate(response.headers_mut(), id);
         response
     }
 }

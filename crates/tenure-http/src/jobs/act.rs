@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tenure::{ChangeOutcome, JobId, seconds};
 
-use crate::answer::{json, locate};
+use crate::answer::json;
 use crate::api::Api;
 use crate::body;
 use crate::id::Id;
@@ -50,7 +50,7 @@ pub(crate) async fn cancel(
     api.reached(id).await?;
     let grace = ask.grace_seconds.map_or(Ok(GRACE), |grace| seconds("grace_seconds", grace))?;
     let outcome = api.tenure().jobs().cancel(id, grace, &ask.reason.unwrap_or_default()).await?;
-    shown(&api, &headers, id, outcome, StatusCode::OK).await
+    shown(&api, id, outcome, StatusCode::OK).await
 }
 
 /// `POST /v1/jobs/{id}/retry`
@@ -58,7 +58,7 @@ pub(crate) async fn retry(api: Api, Id(id): Id, headers: HeaderMap, body: Body) 
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     api.reached(id).await?;
     let outcome = api.tenure().jobs().redo(id).await?;
-    shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await
+    shown(&api, id, outcome, StatusCode::ACCEPTED).await
 }
 
 /// `POST /v1/jobs/{id}/run-now`
@@ -71,14 +71,14 @@ pub(crate) async fn run_now(
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     api.reached(id).await?;
     let outcome = api.tenure().jobs().reschedule(id, api.tenure().now()).await?;
-    shown(&api, &headers, id, outcome, StatusCode::ACCEPTED).await
+    shown(&api, id, outcome, StatusCode::ACCEPTED).await
 }
 
 /// `DELETE /v1/jobs/{id}`
 pub(crate) async fn delete(api: Api, Id(id): Id, headers: HeaderMap) -> Result<Response, Problem> {
     match end_or_remove(&api, &headers, id).await? {
         Removal::Removed => Ok(StatusCode::NO_CONTENT.into_response()),
-        Removal::Ended(outcome) => shown(&api, &headers, id, outcome, StatusCode::OK).await,
+        Removal::Ended(outcome) => shown(&api, id, outcome, StatusCode::OK).await,
     }
 }
 
@@ -114,7 +114,6 @@ pub(crate) async fn end_or_remove(api: &Api, headers: &HeaderMap, id: JobId) -> 
 /// Shows what a wish came to.
 pub(crate) async fn shown(
     api: &Api,
-    headers: &HeaderMap,
     id: JobId,
     outcome: ChangeOutcome,
     done: StatusCode,
@@ -125,11 +124,11 @@ pub(crate) async fn shown(
     let status = if outcome == ChangeOutcome::Asked { StatusCode::ACCEPTED } else { done };
     // It was done, and that is told even if the job cannot be looked at any more.
     let mut response = match api.job(id).await {
-        Ok(job) => api.shown(&job).for_whom(headers).answer(status),
+        Ok(job) => api.shown(&job).on(api.site()).answer(status),
         Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
     };
     if status == StatusCode::ACCEPTED {
-        locate(response.headers_mut(), headers, id);
+        api.site().locate(response.headers_mut(), id);
     }
     Ok(response)
 }

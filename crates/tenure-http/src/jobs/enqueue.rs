@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use tenure::{Accepted, Draft, JobId, JobRecord, Tenure};
 
-use crate::answer::{PREFERENCE_APPLIED, REPLAYED, Shown, json, locate};
+use crate::answer::{PREFERENCE_APPLIED, REPLAYED, Shown, json};
 use crate::api::Api;
 use crate::body;
 use crate::hide::{Hiding, View};
@@ -18,6 +18,7 @@ use crate::jobs::{admit, told};
 use crate::once::{Did, Once};
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
+use crate::site::Site;
 use crate::spans::{self, attempt::SentJobs};
 use crate::trace::{self, Trace};
 use crate::wait::until;
@@ -131,7 +132,7 @@ pub(crate) async fn put(api: Api, Id(id): Id, headers: HeaderMap, body: Body) ->
 /// Enqueues a job as a client asked, in a service of somebody's own.
 pub(crate) async fn enqueue(
     tenure: &Tenure,
-    (headers, path): (&HeaderMap, &str),
+    (headers, path, site): (&HeaderMap, &str, &Site),
     draft: Draft,
 ) -> Result<Response, Problem> {
     let (kind, args) = draft.kind_and_args();
@@ -142,18 +143,19 @@ pub(crate) async fn enqueue(
         None => draft,
     };
     let (accepted, replayed) = accept(tenure, once, draft).await?;
-    let mut response = told_of(tenure, headers, accepted.id()).await;
+    let mut response = told_of(tenure, (headers, site), accepted.id()).await;
     say_replayed(&mut response, replayed);
     Ok(response)
 }
 
 /// Tells a client of a service of somebody's own of a job that was accepted.
-pub(crate) async fn told_of(tenure: &Tenure, headers: &HeaderMap, id: JobId) -> Response {
+pub(crate) async fn told_of(tenure: &Tenure, (headers, site): (&HeaderMap, &Site), id: JobId) -> Response {
     let prefer = Prefer::of(headers);
     if let Some(wait) = prefer.wait {
-        let clock = tenure.store().clock();
+        let (clock, mut ending) = (tenure.store().clock(), tenure.streams_end());
         tokio::select! {
             biased;
+            _ = ending.changed() => {}
             // How it ended is looked at below, whatever came of waiting.
             _ = tenure.wait(id) => {}
             () = clock.sleep(wait) => {}
@@ -161,7 +163,7 @@ pub(crate) async fn told_of(tenure: &Tenure, headers: &HeaderMap, id: JobId) -> 
     }
     let job = tenure.jobs().get(id).await.map_err(Problem::from);
     let look = |job: &JobRecord| Shown::of(job, tenure.now(), View::Plain, &Hiding::default());
-    shown(headers, prefer, (id, StatusCode::ACCEPTED), job, look)
+    shown(site, prefer, (id, StatusCode::ACCEPTED), job, look)
 }
 
 pub(crate) async fn answer(
@@ -173,14 +175,14 @@ pub(crate) async fn answer(
     let prefer = Prefer::of(headers);
     let wait = prefer.wait.unwrap_or(Duration::ZERO);
     let job = until(api, id, wait, |job| job.state.is_finished()).await;
-    Ok(shown(headers, prefer, (id, status), job, |job| api.shown(job)))
+    Ok(shown(api.site(), prefer, (id, status), job, |job| api.shown(job)))
 }
 
 /// Shows a job that was accepted; whoever would rather wait for its end may see that, and if it has made something, what that
 /// is, as if he had made it himself. It was accepted, and that is told
 /// even if it cannot be looked at any more: whoever heard of a failure would enqueue it again.
 fn shown(
-    headers: &HeaderMap,
+    site: &Site,
     prefer: Prefer,
     (id, status): (JobId, StatusCode),
     job: Result<JobRecord, Problem>,
@@ -189,7 +191,7 @@ fn shown(
     let mut made = None;
     let mut response = match job {
         Ok(job) if !prefer.minimal => {
-            let shown = look(&job).for_whom(headers);
+            let shown = look(&job).on(site);
             let ended = prefer.wait.is_some() && shown.is_finished && status == StatusCode::ACCEPTED;
             made = made_by(&job).filter(|_| ended && prefer.respond_async);
             shown.answer(match (ended, &made) {
@@ -202,7 +204,7 @@ fn shown(
         Err(_) => json(status, &serde_json::json!({ "id": id.to_string() })),
     };
     let is_accepted = response.status() == StatusCode::ACCEPTED;
-    locate(response.headers_mut(), headers, id);
+    site.locate(response.headers_mut(), id);
     if let Some(place) = made.and_then(|place| HeaderValue::from_str(&place).ok()) {
         response.headers_mut().insert(LOCATION, place);
     }

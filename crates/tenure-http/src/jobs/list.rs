@@ -60,11 +60,10 @@ pub(crate) async fn get(
     let page = page(&api, ask, &seen).await?;
     let now = api.tenure().now();
     let next_cursor = page.next.map(|next| next.to_string());
-    let base = answer::base(&headers);
     let item = |job: &JobRecord| {
         let plain = JobDocument::of(job, now);
         let mut document = if is_hidden { plain.hidden(api.hiding()) } else { plain };
-        document.address(&base);
+        document.address(api.site());
         document
     };
     let items = page.jobs.iter().map(item).collect();

@@ -258,7 +258,7 @@ async fn next((first, mut following): Step) -> Option<(io::Result<Bytes>, Step)>
         tokio::select! {
             biased;
             // He comes back with what he has seen last, to another server.
-            () = following.api.drained() => return None,
+            () = following.api.ended() => return None,
             () = following.watcher.changed() => {
                 // One that was removed has ended as well.
                 let job = following.api.job(following.id).await;

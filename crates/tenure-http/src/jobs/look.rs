@@ -31,7 +31,7 @@ pub(crate) async fn shown(api: &Api, id: JobId, headers: &HeaderMap) -> Result<S
     let is_new =
         |job: &tenure::JobRecord| job.state.is_finished() || (knows && !api.shown(job).tag.is_known(headers));
     let job = until(api, id, wait, is_new).await?;
-    Ok(api.shown(&job).for_whom(headers))
+    Ok(api.shown(&job).on(api.site()))
 }
 
 /// `GET /v1/jobs/{id}/result`

@@ -76,7 +76,7 @@ pub(crate) async fn patch(api: Api, Id(id): Id, headers: HeaderMap, body: Body) 
         edit.seen = Some(Box::new(job));
     }
     let outcome = api.tenure().jobs().edit(id, edit).await?;
-    shown(&api, &headers, id, outcome, StatusCode::OK).await
+    shown(&api, id, outcome, StatusCode::OK).await
 }
 
 /// Notes, and what shall be otherwise with them.

@@ -286,7 +286,7 @@ pub(crate) async fn test(
     let args = serde_json::json!({ "test": true, "endpoint": endpoint.name });
     let draft = Draft::raw(kind, &args).queue(endpoint.kept.queues.first().map_or("default", String::as_str));
     let id = api.tenure().enqueue_draft(draft.attempts(1).tag("endpoint.test")).await?.id();
-    Ok(DeliveryAccepted::of(id).told(&headers, id))
+    Ok(DeliveryAccepted::of(id).told(api.site(), id))
 }
 
 fn told_once(status: StatusCode, endpoint: &Endpoint, secret: &Secret) -> Response {

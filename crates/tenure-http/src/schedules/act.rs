@@ -79,7 +79,7 @@ pub(crate) async fn trigger(
     }
     match trigger.await? {
         TimerOutcome::Triggered(job) => {
-            act::shown(&api, &headers, job, ChangeOutcome::Asked, StatusCode::ACCEPTED).await
+            act::shown(&api, job, ChangeOutcome::Asked, StatusCode::ACCEPTED).await
         }
         TimerOutcome::Busy(job) => {
             let detail = format!(

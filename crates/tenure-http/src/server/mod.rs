@@ -181,6 +181,8 @@ impl Server {
             spans,
             strangers: Arc::clone(&self.strangers),
             unknown_tokens_per_minute: Some(self.options.unknown_tokens_per_minute),
+            items: None,
+            ends_itself: true,
         }
     }
 

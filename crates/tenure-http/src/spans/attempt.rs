@@ -6,7 +6,6 @@ use tenure::{Claimed, Ending, Error, HostId, JobId, JobRecord, Reserve, Settled,
 
 use super::{Begun, Kind, Span, Value};
 use crate::api::Api;
-use crate::wire::cause;
 
 /// Jobs to which a span of a claim leads at most.
 const LINKS: usize = 128;
@@ -94,7 +93,7 @@ impl End {
             Verdict::Snoozed(_) | Verdict::Released => ("released", None),
             Verdict::Cancelled(_) => ("cancelled", None),
         };
-        let error = error.map(|failure| (cause(failure.cause), failure.message.clone()));
+        let error = error.map(|failure| (failure.cause.as_str(), failure.message.clone()));
         Self { job: Arc::clone(&ending.job), outcome, error }
     }
 

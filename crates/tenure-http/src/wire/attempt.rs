@@ -4,8 +4,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::Attempt;
 
-use super::job::cause;
-
 /// One attempt of a job.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Attempt")]
@@ -42,7 +40,7 @@ impl AttemptDocument {
             started_at: attempt.started.to_string(),
             finished_at: attempt.ended.map(|(at, _)| at.to_string()),
             outcome: attempt.ended.map(|(_, end)| end.as_str()),
-            error_type: attempt.failure.as_ref().map(|failure| cause(failure.cause)),
+            error_type: attempt.failure.as_ref().map(|failure| failure.cause.as_str()),
             error: attempt.failure.as_ref().map(|failure| failure.message.clone()),
         }
     }

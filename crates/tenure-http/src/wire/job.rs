@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::hide::Hiding;
+use crate::site::Site;
 use crate::trace;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tenure::{Cause, JobRecord as Job, State, StateName, Timestamp, Why};
+use tenure::{JobRecord as Job, State, StateName, Timestamp, Why};
 
 /// A job. More fields and values may be added; clients must ignore those they do not know.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -136,11 +137,17 @@ pub struct Links {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<CancelLink>,
     /// The job's result.
-    pub result: String,
+    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
     /// The job's attempts.
-    pub attempts: String,
+    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<String>,
     /// The job's log.
-    pub logs: String,
+    #[schemars(with = "String")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logs: Option<String>,
     /// Stream of the job's changes.
     pub events: String,
 }
@@ -198,7 +205,7 @@ impl JobDocument {
             resource_location_again: place.clone(),
             resource_location: place,
             error: job.failure.as_ref().map(|failure| ErrorDocument {
-                cause: cause(failure.cause),
+                cause: failure.cause.as_str(),
                 detail: failure.message.clone(),
                 attempt: job.attempt,
             }),
@@ -208,13 +215,13 @@ impl JobDocument {
 }
 
 impl JobDocument {
-    /// Says where what the job has made can be found from anywhere, if that is a path on the server that was addressed so;
-    /// answers whether it was. Clients of long-running operations ask for it as it is told.
-    pub(crate) fn address(&mut self, server: &str) -> bool {
+    /// Completes the URLs for a client of this site, and returns whether the text of the document is another one there.
+    pub(crate) fn address(&mut self, site: &Site) -> bool {
+        self.links.mount(site);
         let path = self.resource_location_again.as_mut().filter(|place| place.starts_with('/'));
-        let Some(path) = path.filter(|_| !server.is_empty()) else { return false };
-        path.insert_str(0, server);
-        true
+        let path = path.filter(|_| !site.server().is_empty());
+        let is_path = path.map(|path| path.insert_str(0, site.server())).is_some();
+        is_path || site.has_only_items() || !site.prefix().is_empty()
     }
 
     /// Whether it runs, and the time of whoever has it is over.
@@ -253,11 +260,30 @@ impl Links {
         Self {
             queue_item: item,
             cancel: (!job.state.is_finished()).then_some(cancel),
-            result: format!("{this}/result"),
-            attempts: format!("{this}/attempts"),
-            logs: format!("{this}/logs"),
+            result: Some(format!("{this}/result")),
+            attempts: Some(format!("{this}/attempts")),
+            logs: Some(format!("{this}/logs")),
             events: format!("{this}/events"),
             this,
+        }
+    }
+
+    /// Leads to routes that this site has, under its prefix.
+    fn mount(&mut self, site: &Site) {
+        if site.has_only_items() {
+            self.this = format!("{}?redirect=false", self.queue_item);
+            self.events.clone_from(&self.queue_item);
+            (self.result, self.attempts, self.logs) = (None, None, None);
+        }
+        if site.prefix().is_empty() {
+            return;
+        }
+        let cancel = self.cancel.as_mut().map(|cancel| &mut cancel.href);
+        let more = [&mut self.result, &mut self.attempts, &mut self.logs].into_iter().flatten();
+        for link in
+            [&mut self.this, &mut self.queue_item, &mut self.events].into_iter().chain(more).chain(cancel)
+        {
+            link.insert_str(0, site.prefix());
         }
     }
 }
@@ -298,19 +324,4 @@ fn lease(job: &Job, now: Timestamp) -> Option<LeaseDocument> {
     let State::Running { holder, until, .. } = job.state else { return None };
     // Until when is left out: with each renewal the document would be another one.
     Some(LeaseDocument { worker_id: holder.to_string(), fence: job.fence.to_string(), lapsed: until <= now })
-}
-
-pub(crate) fn cause(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Error => "error",
-        Cause::Panic => "panic",
-        Cause::TimedOut => "timed_out",
-        Cause::Undecodable => "undecodable",
-        Cause::Unstorable => "unstorable",
-        Cause::UnknownKind => "unknown_kind",
-        Cause::Lost => "lost",
-        Cause::Cancelled => "cancelled",
-        Cause::Deaf => "deaf",
-        Cause::Deliveries => "deliveries",
-    }
 }

@@ -13,7 +13,6 @@ pub(crate) mod shape;
 mod submit;
 
 pub use attempt::AttemptDocument;
-pub(crate) use job::cause;
 pub use job::{ErrorDocument, JobDocument, LeaseDocument, Links, ProgressDocument};
 pub use lease::{
     AcquireAsk, BreakAsk, GiveBackAsk, HolderDocument, LeaseBreaks, LeaseEntryDocument, LeaseGranted,

@@ -206,7 +206,7 @@ impl Submit {
         }
         let is_unique = self.unique.is_some();
         if let Some(unique) = self.unique {
-            draft = draft.unique(unique.only()?);
+            draft = draft.unique_by(unique.only()?);
         }
         if let Some(key) = &self.ordering_key {
             draft = draft.ordered(key);

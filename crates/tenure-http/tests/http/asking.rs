@@ -68,6 +68,11 @@ impl Told {
 }
 
 impl Asker {
+    /// Asks this service.
+    pub fn to(app: Router) -> Self {
+        Self { app }
+    }
+
     /// Somebody who asks all routes on this handle.
     pub fn of(tenure: &Tenure) -> Self {
         Self { app: tenure_http::api(tenure) }

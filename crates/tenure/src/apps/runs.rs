@@ -206,7 +206,7 @@ impl Info {
 fn beside_timer(draft: Draft, kind: &str, offer: &Offer) -> Result<Draft, Error> {
     let key = Key::of_timer(&Name::new("timer", kind)?);
     let draft = draft.limited(key.as_str(), offer.at_once.max(1));
-    Ok(if offer.at_once > 1 { draft } else { draft.ordered(key.as_str()).unique(Only::of_kind()) })
+    Ok(if offer.at_once > 1 { draft } else { draft.ordered(key.as_str()).unique_by(Only::of_kind()) })
 }
 
 /// The lost ones among the attempts of a job, the oldest first, since it was last done anew. Of very many the last are known.

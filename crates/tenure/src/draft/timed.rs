@@ -15,7 +15,8 @@ impl Draft {
         if self.id.is_some() {
             return refuse("id", "an ID", "none; each run gets its own job ID");
         }
-        let job = self.finish(JobId::new(Timestamp::EPOCH, 0), app)?;
+        // Its runs do not belong to the trace in which the schedule was set.
+        let job = self.finish_untraced(JobId::new(Timestamp::EPOCH, 0), app)?;
         Ok(TimerJob {
             kind: job.kind,
             queue: job.queue,

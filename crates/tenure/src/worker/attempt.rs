@@ -13,7 +13,7 @@ use super::blocking::Blocking;
 use super::control::Control;
 use super::handlers::{Done, Handlers, Work};
 use super::panic::{Body, Panic, catching, let_go, words_of};
-use crate::{Held, Run, Stopping};
+use crate::{Held, Run, Stopping, TraceContext};
 
 /// How an attempt ended.
 pub(crate) struct Finish {
@@ -39,8 +39,12 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
     clock: Arc<dyn Clock>,
     grace: Grace,
 ) -> Finish {
-    let span = span_of(run.job());
-    to_verdict(handlers, run, control, clock, grace).instrument(span).await
+    let (span, trace) = (span_of(run.job()), TraceContext::of(run.job()));
+    let work = to_verdict(handlers, run, control, clock, grace).instrument(span);
+    match trace {
+        Some(trace) => trace.scope(work).await,
+        None => work.await,
+    }
 }
 
 fn span_of(job: &Job) -> Span {
@@ -56,10 +60,9 @@ fn span_of(job: &Job) -> Span {
     )
 }
 
-/// The trace to which a job belongs, if its note says one (W3C Trace Context): a version, the trace, a span and flags.
-fn trace_of(job: &Job) -> Option<&str> {
-    let trace = job.terms.meta.get("traceparent")?.split('-').nth(1)?;
-    (trace.len() == 32 && trace.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(trace)
+/// The ID of the trace to which a job belongs.
+fn trace_of(job: &Job) -> Option<String> {
+    TraceContext::of(job)?.traceparent().split('-').nth(1).map(str::to_owned)
 }
 
 async fn to_verdict<App: Send + Sync + 'static>(

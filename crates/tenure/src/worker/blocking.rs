@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::handlers::Done;
 use super::panic::Panic;
+use crate::TraceContext;
 
 /// A thread that runs a handler to its end. Dropping this does not stop it: nothing can.
 #[derive(Debug)]
@@ -20,6 +21,11 @@ impl Blocking {
     /// Starts the thread. It may use the runtime it was started from.
     pub(crate) fn start(call: Box<dyn FnOnce() -> Done + Send>) -> std::io::Result<Self> {
         let (runtime, span) = (tokio::runtime::Handle::current(), tracing::Span::current());
+        let trace = TraceContext::current();
+        let call = || match trace {
+            Some(trace) => trace.sync_scope(call),
+            None => call(),
+        };
         let (end, ended) = oneshot::channel();
         std::thread::Builder::new().name("tenure-blocking".into()).spawn(move || {
             let (_inside, _told_in) = (runtime.enter(), span.enter());

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tenure_core::{HostId, Kind, Reserved, Settlement, Verdict, limits};
+use tenure_core::{HostId, Kind, Reserved, Verdict, limits};
 use tenure_store::{Chance, Fault, Held, Kinds, Moment, Reserve, Settled};
 use tokio::sync::{Notify, watch};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -28,6 +28,7 @@ use super::attempt::{Finish, attempt, verdict_before_start};
 use super::backoff::Backoff;
 use super::blocking::Blocking;
 use super::control::Control;
+use super::failures;
 use super::handlers::Handlers;
 use super::holding::Holding;
 use super::lease::Lease;
@@ -237,12 +238,14 @@ impl<App: Send + Sync + 'static> Engine<App> {
             }
         };
         self.holding.remove(settling.iter().map(|decided| &decided.control));
-        for (Decided { settlement, .. }, settled) in settling.iter().zip(&turn.settled) {
-            self.running.tally.count(settlement, *settled);
+        let now = self.tenure.now();
+        for (Decided { settlement, job, .. }, settled) in settling.iter().zip(&turn.settled) {
+            self.running.tally.count(*settled);
+            failures::log(job, &self.handlers.policy(&job.kind), (settlement, *settled), now);
         }
         let settled = settling.iter().zip(&turn.settled);
         let settled = settled.map(|(decided, settled)| (&*decided.job, &decided.settlement, *settled));
-        self.tenure.heap().settled(settled, self.tenure.now());
+        self.tenure.heap().settled(settled, now);
         let reservation = turn.reservation;
         self.tenure.heap().granted(reservation.jobs.iter().map(Reserved::job));
         if let Some((at_most, wants)) = asked {
@@ -461,17 +464,10 @@ pub(super) async fn first_answer(under_way: &mut [UnderWay]) -> Option<(usize, R
 }
 
 impl Stopped {
-    fn count(&mut self, settlement: &Settlement, settled: Settled) {
+    fn count(&mut self, settled: Settled) {
         match settled {
             Settled::Done(_) | Settled::Repeated => self.settled += 1,
-            Settled::Fenced => {
-                self.fenced += 1;
-                tracing::warn!(job = %settlement.id(), fence = %settlement.fence(), "another host has taken over this job; its result is rejected");
-            }
-            Settled::Gone => {
-                self.fenced += 1;
-                tracing::warn!(job = %settlement.id(), "the job was deleted while it was running");
-            }
+            Settled::Fenced | Settled::Gone => self.fenced += 1,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Cause, Failure, Invalid, Kind, LeaseName, Output, RetryPolicy, Verdict};
+use tenure_core::{Cause, Failure, Invalid, Kind, LeaseName, Output, QueueName, RetryPolicy, Verdict};
 
 use super::beside::Ground;
 use super::panic::Body;
@@ -32,6 +32,8 @@ pub(crate) struct Handlers<App> {
 struct Handler<App> {
     start: Start<App>,
     policy: Option<RetryPolicy>,
+    /// The queue of its kind, if that names one.
+    queue: Option<QueueName>,
     keeps: Keeps,
     around: Option<Around>,
 }
@@ -103,13 +105,15 @@ impl<App: Send + Sync + 'static> Handlers<App> {
             let work = handler(run);
             Ok(Work::Async(Box::pin(async move { stored(work.await) })))
         });
-        self.insert(Kind::new(kind)?, Handler { start, policy: None, keeps: Keeps::Nothing, around: None })
+        let handler = Handler { start, policy: None, queue: None, keeps: Keeps::Nothing, around: None };
+        self.insert(Kind::new(kind)?, handler)
     }
 
     fn add<J: Job>(&mut self, start: Start<App>) -> Result<(), Invalid> {
         let kind = Kind::new(J::KIND)?;
         let keeps = J::singleton().map_or(Keeps::Nothing, Keeps::Singleton);
-        let handler = Handler { start, policy: J::terms().retry, keeps, around: None };
+        let queue = (J::QUEUE != QueueName::DEFAULT).then(|| QueueName::new(J::QUEUE)).transpose()?;
+        let handler = Handler { start, policy: J::terms().retry, queue, keeps, around: None };
         self.insert(kind, handler)
     }
 
@@ -124,7 +128,8 @@ impl<App: Send + Sync + 'static> Handlers<App> {
             )))
         });
         let keeps = Keeps::Lease(lease, period);
-        self.insert(Kind::new(&kind)?, Handler { start, policy: Some(retry), keeps, around: None })
+        let handler = Handler { start, policy: Some(retry), queue: None, keeps, around: None };
+        self.insert(Kind::new(&kind)?, handler)
     }
 
     fn insert(&mut self, kind: Kind, handler: Handler<App>) -> Result<(), Invalid> {
@@ -145,6 +150,11 @@ impl<App: Send + Sync + 'static> Handlers<App> {
             };
         }
         Ok(())
+    }
+
+    /// Kinds that name a queue, and the queue.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (&Kind, &QueueName)> {
+        self.by_kind.iter().filter_map(|(kind, handler)| Some((kind, handler.queue.as_ref()?)))
     }
 
     /// How an attempt of this kind takes its lease, if it is a singleton.

@@ -206,24 +206,9 @@ impl Keeper {
         let sent = self.clock.moment();
         let renewals = self.bounded(self.store.renew(Renew { ttl: self.lease.ttl(), held })).await?;
         for (control, renewal) in controls.iter().zip(renewals) {
-            self.tell(control, renewal, sent);
+            tell(control, renewal, self.lease, sent);
         }
         Ok(())
-    }
-
-    fn tell(&self, control: &Control, renewal: Renewal, sent: Moment) {
-        match renewal {
-            Renewal::Held(Holds { until, cancel }) => {
-                control.renewed(self.lease.trust_from(sent));
-                if let Some(request) = cancel {
-                    // What the store's clock showed when it answered.
-                    let grace = request.deadline.since(until.before(self.lease.ttl()));
-                    let why = Stopping::Cancelled { reason: request.reason, deadline: request.deadline };
-                    control.cancel(why, grace);
-                }
-            }
-            Renewal::Lapsed | Renewal::Lost => control.stop(Stopping::Lost),
-        }
     }
 
     /// A request that takes too long has an unknown outcome: the old deadline goes on counting.
@@ -234,5 +219,21 @@ impl Keeper {
             answer = request => answer,
             () = self.clock.sleep(limit) => Err(Fault::Unknown(format!("no answer within {} ms", limit.as_millis()))),
         }
+    }
+}
+
+/// Tells an attempt the answer to a renewal that was sent at `sent`.
+pub(crate) fn tell(control: &Control, renewal: Renewal, lease: Lease, sent: Moment) {
+    match renewal {
+        Renewal::Held(Holds { until, cancel }) => {
+            control.renewed(lease.trust_from(sent));
+            if let Some(request) = cancel {
+                // What the store's clock showed when it answered.
+                let grace = request.deadline.since(until.before(lease.ttl()));
+                let why = Stopping::Cancelled { reason: request.reason, deadline: request.deadline };
+                control.cancel(why, grace);
+            }
+        }
+        Renewal::Lapsed | Renewal::Lost => control.stop(Stopping::Lost),
     }
 }

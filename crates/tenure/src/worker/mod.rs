@@ -6,6 +6,7 @@ mod beside;
 mod blocking;
 mod control;
 mod engine;
+pub(crate) mod failures;
 mod handlers;
 mod holding;
 mod keeper;
@@ -38,6 +39,7 @@ use engine::{Engine, Running};
 pub(crate) use handlers::{Handlers, Role, RoleStart};
 pub(crate) use holding::Holding;
 use keeper::Keeper;
+pub(crate) use keeper::tell;
 pub(crate) use lease::Lease;
 pub(crate) use panic::{Body, Panic, catching, let_go, words_of};
 pub(crate) use plan::kinds_but;
@@ -176,6 +178,13 @@ impl<App: Send + Sync + 'static> Worker<App> {
         self
     }
 
+    /// Accepts handlers of kinds whose [queue](Job::QUEUE) this worker does not serve. Use it if other workers serve
+    /// that queue, or if you enqueue the jobs into another one. Otherwise such a worker is refused.
+    pub fn queues_elsewhere(mut self) -> Self {
+        self.settings.queues_elsewhere = true;
+        self
+    }
+
     /// Sets the policy for jobs of a kind without a handler.
     pub fn unknown_kinds(mut self, unknown: UnknownKinds) -> Self {
         self.settings.unknown = unknown;
@@ -260,6 +269,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         }
         let known = self.handlers.kinds();
         let lease = self.settings.check(&known, self.beside.len() + self.timers.len())?;
+        self.settings.check_queues(self.handlers.queues())?;
         self.options.check()?;
         let declared = declared(std::mem::take(&mut self.timers), &self.tenure, &known, &self.settings)?;
         let stop = CancellationToken::new();
@@ -356,7 +366,10 @@ impl<App: Send + Sync + 'static> Worker<App> {
                 };
                 // Whatever made one of them end, all of them do.
                 stop.cancel();
+                self.tenure.end_streams();
                 let ((), ended) = tokio::join!(engine.stop(), beside.end());
+                // Again for those that a client opened while the worker was stopping.
+                self.tenure.end_streams();
                 worked.and(ended)
             } => worked,
             () = hard_stop => {
@@ -397,6 +410,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
         let known = self.handlers.kinds();
         self.options.check()?;
         let (lease, host) = (self.settings.check(&known, 0)?, self.tenure.draw_host());
+        self.settings.check_queues(self.handlers.queues())?;
         let timers = declared(std::mem::take(&mut self.timers), &self.tenure, &known, &self.settings)?;
         let ground = self.ground(CancellationToken::new(), (host, lease, Arc::default()));
         self.handlers.prepare(&ground)?;

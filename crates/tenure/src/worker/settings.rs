@@ -56,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) no_timers: bool,
     /// Nobody tells it through the store what to do.
     pub(crate) heeds_nobody: bool,
+    /// Kinds may name queues that it does not serve.
+    pub(crate) queues_elsewhere: bool,
 }
 
 impl Default for Settings {
@@ -74,6 +76,7 @@ impl Default for Settings {
             only_timers: false,
             no_timers: false,
             heeds_nobody: false,
+            queues_elsewhere: false,
         }
     }
 }
@@ -141,6 +144,21 @@ impl Settings {
         tenure_core::delay_of("finish_within", self.finish_within)?;
         tenure_core::delay_of("stop_grace", self.stop_grace)?;
         Lease::new(self.lease)
+    }
+
+    /// Refuses a kind whose jobs go into a queue that the worker does not serve: they would wait without a word.
+    pub(crate) fn check_queues<'a>(
+        &self,
+        mut homes: impl Iterator<Item = (&'a Kind, &'a QueueName)>,
+    ) -> Result<(), Error> {
+        let is_served = |queue: &QueueName| self.queues.iter().any(|served| served.name == *queue);
+        match homes.find(|(_, queue)| !self.queues_elsewhere && !is_served(queue)) {
+            None => Ok(()),
+            Some((kind, queue)) => Err(Error::Settings(format!(
+                "it has a handler for kind {kind} and does not serve queue {queue}, into which jobs of this kind are \
+                 enqueued; add Worker::queue(\"{queue}\", slots), or mark the worker with queues_elsewhere"
+            ))),
+        }
     }
 
     pub(crate) fn kinds(&self, known: &[Kind]) -> Kinds {

@@ -6,7 +6,7 @@ use tenure_core::{Job, Next, Reserved, RetryPolicy, Settlement, Verdict, limits}
 use tenure_store::Settled;
 
 use crate::Tenure;
-use crate::worker::{Control, Holding};
+use crate::worker::{Control, Holding, failures};
 
 /// Decisions on their way to the store. They are renewed until they are written; what is left when this is
 /// dropped lapses.
@@ -41,14 +41,8 @@ impl Pending {
     }
 
     pub(super) fn decide(&mut self, (reserved, control): (Reserved, Arc<Control>), verdict: Verdict) {
-        // The writer decides how often a message is tried. Nothing ends one behind its back.
-        let policy = RetryPolicy {
-            max_attempts: limits::MAX_ATTEMPTS,
-            max_deliveries: limits::MAX_DELIVERIES,
-            ..RetryPolicy::default()
-        };
         let job = reserved.shared();
-        self.decided.push(Decided { job, settlement: reserved.settle(verdict, &policy, 0.5), control });
+        self.decided.push(Decided { job, settlement: reserved.settle(verdict, &policy(), 0.5), control });
     }
 
     pub(super) fn settlements(&self) -> Vec<Settlement> {
@@ -62,6 +56,12 @@ impl Pending {
         let told = decided.iter().zip(settled);
         let told = told.map(|(decided, settled)| (&*decided.job, &decided.settlement, *settled));
         self.tenure.heap().settled(told, self.tenure.now());
+        for (decided, settled) in decided.iter().zip(settled) {
+            // Messages that were taken over are logged together, below.
+            if matches!(settled, Settled::Done(_) | Settled::Repeated) {
+                failures::log(&decided.job, &policy(), (&decided.settlement, *settled), self.tenure.now());
+            }
+        }
         let counts = |settled: &Settled| matches!(settled, Settled::Done(_) | Settled::Repeated);
         if !settled.iter().all(counts) {
             tracing::warn!("another writer has taken over these messages; their results are rejected");
@@ -73,6 +73,15 @@ impl Pending {
             Next::Wait { .. } => false,
         });
         Written::Until(ended.map(Settlement::seq).max().unwrap_or(0))
+    }
+}
+
+/// The policy of messages: the writer decides how often it tries one, and nothing else ends it.
+fn policy() -> RetryPolicy {
+    RetryPolicy {
+        max_attempts: limits::MAX_ATTEMPTS,
+        max_deliveries: limits::MAX_DELIVERIES,
+        ..RetryPolicy::default()
     }
 }
 

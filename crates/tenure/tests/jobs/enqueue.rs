@@ -40,9 +40,9 @@ async fn bad_input_is_refused_with_its_field_and_limit_and_nothing_is_stored() {
             ("tag", plain().tag("")),
             ("tags", (0..33).fold(plain(), |draft, n| draft.tag(&format!("t{n}")))),
             ("meta", plain().meta("note", &long)),
-            ("unique", plain().unique("")),
-            ("unique", plain().unique(long.clone())),
-            ("unique.window", plain().unique(Only::one("k").within(Duration::ZERO))),
+            ("unique", plain().unique_key("")),
+            ("unique", plain().unique_key(long.clone())),
+            ("unique.window", plain().unique_by(Only::one("k").within(Duration::ZERO))),
         ];
         for (field, draft) in bad {
             // One bad item in the middle of a batch: nothing of the batch is stored.
@@ -121,16 +121,16 @@ async fn the_same_id_is_one_job() {
 #[tokio::test]
 async fn a_unique_key_returns_rejects_or_replaces() {
     for rig in rigs() {
-        let first = rig.tenure.enqueue(Plain { number: 1 }).after(HOUR).unique("k").await.unwrap().id();
+        let first = rig.tenure.enqueue(Plain { number: 1 }).after(HOUR).unique_key("k").await.unwrap().id();
         assert_eq!(
-            rig.tenure.enqueue(Plain { number: 2 }).unique("k").await.unwrap(),
+            rig.tenure.enqueue(Plain { number: 2 }).unique_key("k").await.unwrap(),
             Accepted::Existing(first)
         );
         let error =
-            rig.tenure.enqueue(Plain { number: 2 }).unique(Only::one("k").or_reject()).await.unwrap_err();
+            rig.tenure.enqueue(Plain { number: 2 }).unique_by(Only::one("k").or_reject()).await.unwrap_err();
         assert!(error.to_string().contains(&first.to_string()), "{error}");
         let Accepted::Replaced { id, old } =
-            rig.tenure.enqueue(Plain { number: 3 }).unique(Only::one("k").or_replace()).await.unwrap()
+            rig.tenure.enqueue(Plain { number: 3 }).unique_by(Only::one("k").or_replace()).await.unwrap()
         else {
             panic!("it was not replaced")
         };
@@ -138,11 +138,14 @@ async fn a_unique_key_returns_rejects_or_replaces() {
         let running = rig.reserve_one(host(1)).await;
         assert_eq!(running.job().id, id);
         let other =
-            rig.tenure.enqueue(Plain { number: 4 }).unique(Only::one("k").or_replace()).await.unwrap();
+            rig.tenure.enqueue(Plain { number: 4 }).unique_by(Only::one("k").or_replace()).await.unwrap();
         assert_eq!(other, Accepted::Existing(id), "a running job is not replaced");
         rig.settle(running, Verdict::Succeeded(None)).await;
         assert!(
-            matches!(rig.tenure.enqueue(Plain { number: 5 }).unique("k").await.unwrap(), Accepted::New(_)),
+            matches!(
+                rig.tenure.enqueue(Plain { number: 5 }).unique_key("k").await.unwrap(),
+                Accepted::New(_)
+            ),
             "{}",
             rig.name
         );
@@ -169,25 +172,25 @@ async fn scopes_tell_kinds_queues_args_and_windows_apart() {
         // The same map built in another order: hashing may write it differently.
         let same = Report { filters: one.filters.iter().map(|(name, n)| (name.clone(), *n)).collect() };
         let other = Report { filters: filters(&["a"]) };
-        let first = rig.tenure.enqueue(one).unique(Only::same_args().within(HOUR)).await.unwrap().id();
+        let first = rig.tenure.enqueue(one).unique_by(Only::same_args().within(HOUR)).await.unwrap().id();
         let new = |accepted: Accepted| matches!(accepted, Accepted::New(_));
         assert_eq!(
-            rig.tenure.enqueue(same).unique(Only::same_args().within(HOUR)).await.unwrap(),
+            rig.tenure.enqueue(same).unique_by(Only::same_args().within(HOUR)).await.unwrap(),
             Accepted::Existing(first)
         );
-        assert!(new(rig.tenure.enqueue(other).unique(Only::same_args()).await.unwrap()));
-        assert!(new(rig.tenure.enqueue(Plain { number: 1 }).unique("k").await.unwrap()));
+        assert!(new(rig.tenure.enqueue(other).unique().await.unwrap()));
+        assert!(new(rig.tenure.enqueue(Plain { number: 1 }).unique_key("k").await.unwrap()));
         assert!(new(rig
             .tenure
             .enqueue(Plain { number: 1 })
             .queue("b")
-            .unique(Only::one("k").in_this_queue())
+            .unique_by(Only::one("k").in_this_queue())
             .await
             .unwrap()));
         assert!(new(rig
             .tenure
             .enqueue(Plain { number: 1 })
-            .unique(Only::one("k").of_any_kind())
+            .unique_by(Only::one("k").of_any_kind())
             .await
             .unwrap()));
 
@@ -196,10 +199,10 @@ async fn scopes_tell_kinds_queues_args_and_windows_apart() {
             rig.settle(reserved, Verdict::Succeeded(None)).await;
         }
         let again = || Report { filters: filters(&["a", "b", "c", "d", "e", "f", "g"]) };
-        let within = rig.tenure.enqueue(again()).unique(Only::same_args().within(HOUR)).await.unwrap();
+        let within = rig.tenure.enqueue(again()).unique_by(Only::same_args().within(HOUR)).await.unwrap();
         assert_eq!(within, Accepted::Existing(first), "{}: the window is longer than the job", rig.name);
         rig.clock.advance(HOUR);
-        assert!(new(rig.tenure.enqueue(again()).unique(Only::same_args().within(HOUR)).await.unwrap()));
+        assert!(new(rig.tenure.enqueue(again()).unique_by(Only::same_args().within(HOUR)).await.unwrap()));
     }
 }
 

@@ -8,6 +8,7 @@ mod bulk;
 mod check_in;
 mod enqueue;
 mod explaining;
+mod failures;
 mod keys;
 mod knowing;
 mod origins;

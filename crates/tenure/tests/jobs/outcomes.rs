@@ -242,3 +242,69 @@ async fn a_blocking_handler_starves_nobody() {
         .await
         .unwrap();
 }
+
+#[derive(Serialize, Deserialize)]
+enum Long {
+    Polite,
+    Hang,
+    Night,
+}
+
+impl Job for Long {
+    const KIND: &'static str = "long";
+    type Output = bool;
+}
+
+async fn long(run: Run<tokio::sync::mpsc::UnboundedSender<()>>, job: Long) -> Result<bool, Failed> {
+    run.app().send(())?;
+    match job {
+        Long::Polite => Err(Failed::retry(format!("{:?}", run.stopped().await))),
+        Long::Hang => std::future::pending().await,
+        Long::Night => {
+            run.sleep(Duration::from_secs(8 * 3_600)).await?;
+            Ok(run.is_held())
+        }
+    }
+}
+
+/// A lab with a worker for long jobs, and a way to hear that one has begun.
+fn long_lab() -> (Lab<tokio::sync::mpsc::UnboundedSender<()>>, tokio::sync::mpsc::UnboundedReceiver<()>) {
+    let (began, begun) = tokio::sync::mpsc::unbounded_channel();
+    (Lab::new(|tenure| Worker::new(tenure, began).queue("default", 1).job(long)), begun)
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_lab_a_running_handler_hears_that_its_job_was_cancelled() {
+    for (job, cause) in [(Long::Polite, Cause::Cancelled), (Long::Hang, Cause::Deaf)] {
+        let (mut lab, mut begun) = long_lab();
+        let tenure = lab.tenure().clone();
+        let id = tenure.enqueue(job).await.unwrap().id();
+        let cancelling = async {
+            begun.recv().await.unwrap();
+            tenure.jobs().cancel(id, Duration::from_secs(10), "page closed").await.unwrap()
+        };
+        let (ran, cancelled) = tokio::join!(lab.turn(), cancelling);
+        assert_eq!(cancelled, ChangeOutcome::Asked);
+        let ran = ran.unwrap();
+        assert_eq!(ran[0].state, StateName::Cancelled);
+        assert_eq!(ran[0].failure.as_ref().unwrap().cause, cause);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_lab_a_handler_that_hangs_times_out() {
+    let (mut lab, _begun) = long_lab();
+    let enqueued = lab.now();
+    lab.tenure().enqueue(Long::Hang).timeout(Duration::from_secs(60)).await.unwrap();
+    let ran = lab.turn().await.unwrap();
+    assert_eq!(ran[0].failure.as_ref().unwrap().cause, Cause::TimedOut);
+    assert_eq!(lab.now().since(enqueued), Duration::from_secs(60));
+}
+
+#[tokio::test]
+async fn in_a_lab_a_handler_that_waits_longer_than_its_lease_still_holds_its_job() {
+    let (mut lab, _begun) = long_lab();
+    let id = lab.tenure().enqueue(Long::Night).await.unwrap().id();
+    lab.turn().await.unwrap();
+    assert!(lab.tenure().wait_for::<Long>(id).await.unwrap());
+}

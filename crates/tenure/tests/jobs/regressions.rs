@@ -188,12 +188,12 @@ fn a_handler_that_blocks_the_runtime_keeps_its_job() {
 async fn taking_lapsed_jobs_is_not_stopped_by_unique_keys() {
     for rig in rigs() {
         for number in 0..3 {
-            rig.tenure.enqueue(Plain { number }).unique(Only::one(format!("key-{number}"))).await.unwrap();
+            rig.tenure.enqueue(Plain { number }).unique_by(Only::one(format!("key-{number}"))).await.unwrap();
         }
         assert_eq!(rig.reserve_all(host(1)).await.len(), 3);
         rig.clock.advance(LEASE);
         // The keys are still held: the jobs have not ended.
-        let again = rig.tenure.enqueue(Plain { number: 0 }).unique("key-0").await.unwrap();
+        let again = rig.tenure.enqueue(Plain { number: 0 }).unique_key("key-0").await.unwrap();
         assert!(matches!(again, tenure::Accepted::Existing(_)), "{}", rig.name);
         assert_eq!(rig.reserve_all(host(2)).await.len(), 3, "{}", rig.name);
     }

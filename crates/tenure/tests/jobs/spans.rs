@@ -7,27 +7,51 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use tenure::testing::Lab;
-use tenure::{Failed, Job, Run, Worker};
+use tenure::{Failed, Job, Run, Tenure, Worker};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 /// Keeps spans, and in which of them each event was.
 #[derive(Clone, Default)]
-struct Listener(Arc<Heard>);
+pub(super) struct Listener(Arc<Heard>);
 
 #[derive(Default)]
 struct Heard {
     last: AtomicU64,
     spans: Mutex<BTreeMap<u64, (String, Fields)>>,
     within: Mutex<Vec<u64>>,
-    events: Mutex<Vec<(String, Option<u64>)>>,
+    events: Mutex<Vec<Told>>,
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) level: tracing::Level,
+    fields: Fields,
+    within: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Fields(BTreeMap<String, String>);
 
+impl Told {
+    pub(super) fn field(&self, name: &str) -> &str {
+        self.fields.0.get(name).map(String::as_str).unwrap_or_default()
+    }
+}
+
+impl Listener {
+    pub(super) fn events(&self) -> Vec<Told> {
+        self.0.events.lock().unwrap().clone()
+    }
+}
+
 impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.0.insert(field.name().to_owned(), format!("{value:?}"));
     }
@@ -53,9 +77,9 @@ impl Subscriber for Listener {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let message = fields.0.get("message").cloned().unwrap_or_default();
         let within = self.0.within.lock().unwrap().last().copied();
-        self.0.events.lock().unwrap().push((message, within));
+        let level = *event.metadata().level();
+        self.0.events.lock().unwrap().push(Told { level, fields, within });
     }
 
     fn enter(&self, span: &Id) {
@@ -94,12 +118,12 @@ async fn what_a_handler_tells_stands_in_the_span_of_its_attempt() {
     lab.turn().await.unwrap();
     let holder = lab.tenure().jobs().get(id).await.unwrap().holder.unwrap();
     tracing::info!("outside");
-    let events = listener.0.events.lock().unwrap().clone();
+    let events = listener.events();
     let spans = listener.0.spans.lock().unwrap().clone();
-    let spoken: Vec<_> = events.iter().filter(|(message, _)| message == "I speak").collect();
+    let spoken: Vec<_> = events.iter().filter(|told| told.field("message") == "I speak").collect();
     assert_eq!(spoken.len(), 2, "{events:?}");
-    for (number, (_, within)) in spoken.iter().enumerate() {
-        let (name, Fields(fields)) = &spans[&within.expect("it is in a span")];
+    for (number, told) in spoken.iter().enumerate() {
+        let (name, Fields(fields)) = &spans[&told.within.expect("it is in a span")];
         assert_eq!(name, "attempt");
         let attempt = (number + 1).to_string();
         let expected = [
@@ -114,6 +138,55 @@ async fn what_a_handler_tells_stands_in_the_span_of_its_attempt() {
             fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(told, expected);
     }
-    let outside = events.iter().find(|(message, _)| message == "outside").unwrap();
-    assert_eq!(outside.1, None, "a span ends with its attempt");
+    let outside = events.iter().find(|told| told.field("message") == "outside").unwrap();
+    assert_eq!(outside.within, None, "a span ends with its attempt");
+}
+
+#[derive(Serialize, Deserialize)]
+struct Follow;
+
+impl Job for Follow {
+    const KIND: &'static str = "follow";
+    type Output = ();
+}
+
+/// Jobs that a handler enqueues belong to the trace of its job, whichever handle it uses.
+#[tokio::test]
+async fn follow_up_jobs_stay_in_the_trace_of_their_job() {
+    let mut lab = Lab::new(|tenure| {
+        let own = tenure.clone();
+        let follow = |run: Run<Tenure>, _: Follow| async move {
+            if run.job().terms.meta.contains_key("again") {
+                return Ok(());
+            }
+            run.app().enqueue(Follow).meta("again", "1").await?;
+            run.tenure().enqueue(Speak).await?;
+            Ok(())
+        };
+        let blocking = |run: Run<Tenure>, _: Block| {
+            tokio::runtime::Handle::current().block_on(run.tenure().enqueue(Speak).into_future())?;
+            Ok(())
+        };
+        Worker::new(tenure, own).queue("default", 4).job(follow).blocking_job(blocking)
+    });
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    lab.tenure().enqueue(Follow).meta("traceparent", parent).await.unwrap();
+    lab.tenure().enqueue(Block).meta("traceparent", parent).await.unwrap();
+    lab.drain().await.unwrap();
+    lab.tenure().enqueue(Speak).queue("outside").await.unwrap();
+    let ask = tenure::PageAsk { at_most: 10, ..tenure::PageAsk::default() };
+    let jobs = lab.tenure().jobs().page(ask).await.unwrap().jobs;
+    assert_eq!(jobs.len(), 6, "two jobs, three that they enqueued, and one outside");
+    for job in jobs {
+        let trace = job.terms.meta.get("traceparent").map(String::as_str);
+        assert_eq!(trace, (job.queue.as_str() != "outside").then_some(parent), "{}", job.kind);
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Block;
+
+impl Job for Block {
+    const KIND: &'static str = "block";
+    type Output = ();
 }

@@ -335,6 +335,21 @@ async fn settings_that_cannot_work_are_told_when_it_runs() {
     assert!(run(plain(plain(new().queue("default", 1)))).await.contains("second handler"));
     assert!(run(plain(new().queue("default", 1)).lease(Duration::from_millis(1))).await.contains("lease"));
     assert!(run(plain(new().queue("a b", 1))).await.contains("queue"));
+    let mail = |worker: Worker<()>| worker.job(|_: Run<()>, _: Mail| async { Ok(()) });
+    let told = run(mail(new().queue("default", 1))).await;
+    assert!(told.contains("kind mail") && told.contains("queue post"), "{told}");
+    for worker in [new().queue("default", 1).queues_elsewhere(), new().queue("post", 1)] {
+        mail(worker).run(async {}).await.unwrap();
+    }
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Mail;
+
+impl Job for Mail {
+    const KIND: &'static str = "mail";
+    const QUEUE: &'static str = "post";
+    type Output = ();
 }
 
 struct Brittle;

@@ -74,7 +74,7 @@ async fn run_one(how: How) -> (u32, u64, Stopped, Client) {
     let client = rig.client().await;
     let tenure = rig.tenure.clone();
     let soon = RetryPolicy { backoff: Backoff::Fixed(Duration::from_millis(10)), ..RetryPolicy::default() };
-    let id = tenure.enqueue(Plain { number: 7 }).unique("once").retry(soon).await.unwrap().id();
+    let id = tenure.enqueue(Plain { number: 7 }).unique_key("once").retry(soon).await.unwrap().id();
     let tries = Arc::new(AtomicU32::new(0));
     let app = App { rig, tries: Arc::clone(&tries), how };
     let done = tenure.clone();
@@ -84,7 +84,7 @@ async fn run_one(how: How) -> (u32, u64, Stopped, Client) {
         async move { *result.lock().unwrap() = done.wait_for::<Plain>(id).await.unwrap() }
     };
     let stopped = Worker::new(&tenure, app).queue("default", 1).job(write).run(until).await.unwrap();
-    let again = tenure.enqueue(Plain { number: 8 }).unique("once").await.unwrap();
+    let again = tenure.enqueue(Plain { number: 8 }).unique_key("once").await.unwrap();
     assert_ne!(again.id(), id, "its key is free");
     let result = *result.lock().unwrap();
     (tries.load(Ordering::Relaxed), result, stopped, client)
@@ -203,7 +203,7 @@ async fn who_waits_for_a_job_that_ends_in_a_transaction_goes_on() {
     let rig = rig();
     let mut client = rig.client().await;
     let tenure = &rig.tenure;
-    let first = tenure.enqueue(Plain { number: 1 }).ordered("o").limited("l", 1).unique("u");
+    let first = tenure.enqueue(Plain { number: 1 }).ordered("o").limited("l", 1).unique_key("u");
     let first = first.await.unwrap().id();
     let second = tenure.enqueue(Plain { number: 2 }).ordered("o").await.unwrap().id();
     let third = tenure.enqueue(Plain { number: 3 }).limited("l", 1).await.unwrap().id();
@@ -218,7 +218,7 @@ async fn who_waits_for_a_job_that_ends_in_a_transaction_goes_on() {
     next.extend(try_reserve(tenure).await.iter().map(|job| job.job().id));
     next.sort();
     assert_eq!(next, [second, third, fourth]);
-    let again = tenure.enqueue(Plain { number: 5 }).unique("u").await.unwrap();
+    let again = tenure.enqueue(Plain { number: 5 }).unique_key("u").await.unwrap();
     assert_ne!(again.id(), first);
     let counts = tenure.counts().await.unwrap();
     let sum = |name| counts.iter().filter(|count| count.state == name).map(|count| count.jobs).sum::<u64>();

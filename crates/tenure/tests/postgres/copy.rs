@@ -52,7 +52,7 @@ async fn filled() -> Rig {
     for job in jobs {
         rig.settle(job, Verdict::Released).await;
     }
-    tenure.enqueue(Plain { number: 8 }).unique("eight").await.unwrap();
+    tenure.enqueue(Plain { number: 8 }).unique_key("eight").await.unwrap();
     tenure.enqueue(Plain { number: 9 }).after(Duration::from_secs(600)).await.unwrap();
     for number in 10..13 {
         tenure.enqueue(Plain { number }).ordered("cart-7").await.unwrap();

@@ -23,7 +23,7 @@ async fn a_job_that_was_enqueued_by_a_statement_is_like_any_other() {
     let rig = rig();
     let (client, schema) = (connect().await, &rig.options.schema);
     client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
-    let mine = rig.tenure.enqueue(Plain { number: 1 }).unique("u").await.unwrap().id();
+    let mine = rig.tenure.enqueue(Plain { number: 1 }).unique_key("u").await.unwrap().id();
     let same = call(&client, r#"SELECT enqueue('plain', '{"number":2}', unique_key => 'u')"#).await;
     assert_eq!(same.to_string(), mine.to_string(), "their keys are the same");
     let first =
@@ -32,7 +32,7 @@ async fn a_job_that_was_enqueued_by_a_statement_is_like_any_other() {
     call(&client, r#"SELECT enqueue('plain', '{"number":4}', ordering_key => 'o')"#).await;
     let later = r#"SELECT enqueue('plain', '{"number":5}', run_at => now() + interval '100 years')"#;
     call(&client, later).await;
-    let again = rig.tenure.enqueue(Plain { number: 6 }).unique("v").await.unwrap();
+    let again = rig.tenure.enqueue(Plain { number: 6 }).unique_key("v").await.unwrap();
     assert!(matches!(again, Accepted::Existing(id) if id.to_string() == first.to_string()));
     rig.clock.advance(std::time::Duration::from_secs(40 * 365 * 24 * 3600));
     let numbers: Vec<u64> = try_reserve(&rig.tenure)

@@ -38,12 +38,13 @@ async fn nothing_is_left_of_a_job_whose_transaction_rolls_back() {
     let rig = rig();
     let mut client = rig.client().await;
     let mut tx = client.transaction().await.unwrap();
-    let job = rig.tenure.enqueue(Plain { number: 1 }).unique("once").tag("a").ordered("k").within(&mut tx);
+    let job =
+        rig.tenure.enqueue(Plain { number: 1 }).unique_key("once").tag("a").ordered("k").within(&mut tx);
     let id = job.await.unwrap().id();
     tx.rollback().await.unwrap();
     assert!(matches!(rig.tenure.jobs().get(id).await, Err(Error::NotFound(_))));
     assert!(try_reserve(&rig.tenure).await.is_empty());
-    let again = rig.tenure.enqueue(Plain { number: 2 }).unique("once").await.unwrap();
+    let again = rig.tenure.enqueue(Plain { number: 2 }).unique_key("once").await.unwrap();
     assert!(matches!(again, Accepted::New(_)), "the key is free");
 }
 
@@ -119,14 +120,14 @@ async fn a_unique_key_means_the_same_in_a_transaction() {
     let rig = rig();
     let mut client = rig.client().await;
     let tenure = &rig.tenure;
-    let holder = tenure.enqueue(Plain { number: 1 }).unique("k").after(HOUR).await.unwrap().id();
+    let holder = tenure.enqueue(Plain { number: 1 }).unique_key("k").after(HOUR).await.unwrap().id();
     let mut tx = client.transaction().await.unwrap();
-    let existing = tenure.enqueue(Plain { number: 2 }).unique("k").within(&mut tx).await.unwrap();
+    let existing = tenure.enqueue(Plain { number: 2 }).unique_key("k").within(&mut tx).await.unwrap();
     assert_eq!(existing, Accepted::Existing(holder));
-    let refused = tenure.enqueue(Plain { number: 3 }).unique(Only::one("k").or_reject()).within(&mut tx);
+    let refused = tenure.enqueue(Plain { number: 3 }).unique_by(Only::one("k").or_reject()).within(&mut tx);
     let refused = refused.await.unwrap_err();
     assert!(matches!(refused, Error::Refused { refusal: Refusal::KeyHeld(id), .. } if id == holder));
-    let replaced = tenure.enqueue(Plain { number: 4 }).unique(Only::one("k").or_replace()).within(&mut tx);
+    let replaced = tenure.enqueue(Plain { number: 4 }).unique_by(Only::one("k").or_replace()).within(&mut tx);
     let replaced = replaced.await.unwrap();
     assert!(matches!(replaced, Accepted::Replaced { old, .. } if old == holder), "{replaced:?}");
     let repeated = tenure.enqueue(Plain { number: 4 }).id(replaced.id()).within(&mut tx).await.unwrap();
@@ -139,7 +140,7 @@ async fn a_unique_key_means_the_same_in_a_transaction() {
     assert_eq!(ids_of(tenure).await, [4]);
     let state = tenure.jobs().get(holder).await.unwrap().state.name(tenure.now());
     assert_eq!(state, StateName::Cancelled);
-    let again = tenure.enqueue(Plain { number: 7 }).unique("k").await.unwrap();
+    let again = tenure.enqueue(Plain { number: 7 }).unique_key("k").await.unwrap();
     assert_eq!(again, Accepted::Existing(replaced.id()));
 }
 
@@ -150,19 +151,19 @@ async fn a_job_that_was_replaced_in_a_transaction_does_not_run() {
         let rig = rig();
         let mut client = rig.client().await;
         let tenure = &rig.tenure;
-        let old = tenure.enqueue(Plain { number: 1 }).unique("k");
+        let old = tenure.enqueue(Plain { number: 1 }).unique_key("k");
         let old = if ordered { old.ordered("o") } else { old }.await.unwrap().id();
         let mut tx = client.transaction().await.unwrap();
-        let new = tenure.enqueue(Plain { number: 2 }).unique(Only::one("k").or_replace()).within(&mut tx);
+        let new = tenure.enqueue(Plain { number: 2 }).unique_by(Only::one("k").or_replace()).within(&mut tx);
         assert!(matches!(new.await.unwrap(), Accepted::Replaced { old: replaced, .. } if replaced == old));
         tx.commit().await.unwrap();
         assert_eq!(ids_of(tenure).await, [2], "ordered: {ordered}");
         let state = tenure.jobs().get(old).await.unwrap().state.name(tenure.now());
         assert_eq!(state, StateName::Cancelled);
         // A replacement that is taken back leaves the old one as it was.
-        let old = tenure.enqueue(Plain { number: 3 }).unique("j").await.unwrap().id();
+        let old = tenure.enqueue(Plain { number: 3 }).unique_key("j").await.unwrap().id();
         let mut tx = client.transaction().await.unwrap();
-        let new = tenure.enqueue(Plain { number: 4 }).unique(Only::one("j").or_replace()).within(&mut tx);
+        let new = tenure.enqueue(Plain { number: 4 }).unique_by(Only::one("j").or_replace()).within(&mut tx);
         new.await.unwrap();
         tx.rollback().await.unwrap();
         let reserved = try_reserve(tenure).await;
@@ -175,11 +176,11 @@ async fn of_two_transactions_that_want_one_key_one_has_it() {
     let rig = rig();
     let (mut one, mut two) = (rig.client().await, rig.client().await);
     let mut first = one.transaction().await.unwrap();
-    let has_it = rig.tenure.enqueue(Plain { number: 1 }).unique("k").within(&mut first).await.unwrap();
+    let has_it = rig.tenure.enqueue(Plain { number: 1 }).unique_key("k").within(&mut first).await.unwrap();
     let tenure = rig.tenure.clone();
     let second = tokio::spawn(async move {
         let mut second = two.transaction().await.unwrap();
-        let accepted = tenure.enqueue(Plain { number: 2 }).unique("k").within(&mut second).await.unwrap();
+        let accepted = tenure.enqueue(Plain { number: 2 }).unique_key("k").within(&mut second).await.unwrap();
         second.commit().await.unwrap();
         accepted
     });
@@ -239,14 +240,14 @@ async fn what_a_queue_says_holds_in_a_transaction_as_well() {
     let mut client = rig.client().await;
     let mut tx = client.transaction().await.unwrap();
     let plain = rig.tenure.enqueue(Plain { number: 1 }).within(&mut tx).await.unwrap();
-    let said = rig.tenure.enqueue(Plain { number: 2 }).attempts(9).unique("once");
+    let said = rig.tenure.enqueue(Plain { number: 2 }).attempts(9).unique_key("once");
     let said = said.within(&mut tx).await.unwrap();
-    let refused = rig.tenure.enqueue(Plain { number: 3 }).unique("another").within(&mut tx).await;
+    let refused = rig.tenure.enqueue(Plain { number: 3 }).unique_key("another").within(&mut tx).await;
     let full = |refused: Result<Accepted, Error>| {
         matches!(refused, Err(Error::Refused { refusal: Refusal::QueueFull { most: 2 }, .. }))
     };
     assert!(full(refused));
-    let same = rig.tenure.enqueue(Plain { number: 2 }).unique("once").within(&mut tx).await.unwrap();
+    let same = rig.tenure.enqueue(Plain { number: 2 }).unique_key("once").within(&mut tx).await.unwrap();
     assert_eq!(same, Accepted::Existing(said.id()));
     tx.commit().await.unwrap();
     let (plain, said) = (rig.tenure.jobs().get(plain.id()).await, rig.tenure.jobs().get(said.id()).await);
@@ -263,7 +264,7 @@ async fn what_a_queue_says_holds_in_a_transaction_as_well() {
         ("53400", "the queue default is full: 2 jobs wait in it")
     );
     try_reserve(&rig.tenure).await;
-    let again = rig.tenure.enqueue(Plain { number: 5 }).unique("another").await.unwrap();
+    let again = rig.tenure.enqueue(Plain { number: 5 }).unique_key("another").await.unwrap();
     assert!(matches!(again, Accepted::New(_)), "what was refused has left no key");
     client.query_one(sql, &[]).await.unwrap();
 }
@@ -297,19 +298,19 @@ async fn a_batch_lives_or_dies_with_the_transaction() {
 async fn a_batch_in_a_transaction_says_of_each_job_what_became_of_it_or_which_was_refused() {
     let rig = rig();
     let tenure = &rig.tenure;
-    let holder = tenure.enqueue(Plain { number: 1 }).unique("k").await.unwrap().id();
+    let holder = tenure.enqueue(Plain { number: 1 }).unique_key("k").await.unwrap().id();
     let mut client = rig.client().await;
     let mut tx = client.transaction().await.unwrap();
     let drafts = [
         Draft::of(&Plain { number: 2 }),
-        Draft::of(&Plain { number: 3 }).unique("k"),
+        Draft::of(&Plain { number: 3 }).unique_key("k"),
         Draft::of(&Plain { number: 4 }).queue("post"),
     ];
     let accepted = tenure.enqueue_all_within(drafts, &mut tx).await.unwrap();
     assert!(
         matches!(accepted[..], [Accepted::New(_), Accepted::Existing(id), Accepted::New(_)] if id == holder)
     );
-    let reject = Draft::of(&Plain { number: 6 }).unique(Only::one("k").or_reject());
+    let reject = Draft::of(&Plain { number: 6 }).unique_by(Only::one("k").or_reject());
     let refused = tenure.enqueue_all_within([Draft::of(&Plain { number: 5 }), reject], &mut tx).await;
     let told =
         matches!(refused, Err(Error::Refused { index: 1, refusal: Refusal::KeyHeld(id) }) if id == holder);
@@ -381,18 +382,19 @@ async fn who_takes_the_place_of_a_job_of_another_queue_needs_room_in_a_transacti
     let edit = tenure::QueueEdit { terms: Some(terms), ..tenure::QueueEdit::default() };
     rig.tenure.queues().agree("default", edit).await.unwrap();
     let only = || tenure::Only::one("once").or_replace();
-    let old = rig.tenure.enqueue(Plain { number: 1 }).queue("post").unique(only()).await.unwrap();
+    let old = rig.tenure.enqueue(Plain { number: 1 }).queue("post").unique_by(only()).await.unwrap();
     let there = rig.tenure.enqueue(Plain { number: 2 }).await.unwrap();
     let mut client = rig.client().await;
     let mut tx = client.transaction().await.unwrap();
-    let refused = rig.tenure.enqueue(Plain { number: 3 }).unique(only()).within(&mut tx).await.unwrap_err();
+    let refused =
+        rig.tenure.enqueue(Plain { number: 3 }).unique_by(only()).within(&mut tx).await.unwrap_err();
     assert!(matches!(refused, Error::Refused { refusal: Refusal::QueueFull { most: 1 }, .. }), "{refused}");
     tx.commit().await.unwrap();
     let waits = rig.tenure.jobs().get(old.id()).await.unwrap();
     assert!(!waits.state.is_finished(), "what is refused replaces nothing");
     rig.tenure.jobs().cancel(there.id(), Duration::ZERO, "").await.unwrap();
     let mut tx = client.transaction().await.unwrap();
-    let new = rig.tenure.enqueue(Plain { number: 3 }).unique(only()).within(&mut tx).await.unwrap();
+    let new = rig.tenure.enqueue(Plain { number: 3 }).unique_by(only()).within(&mut tx).await.unwrap();
     assert!(matches!(new, Accepted::Replaced { old: replaced, .. } if replaced == old.id()), "{new:?}");
     tx.commit().await.unwrap();
 }

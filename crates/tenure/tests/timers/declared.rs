@@ -61,7 +61,7 @@ async fn a_bad_declaration_keeps_the_worker_from_starting_and_names_field_and_pl
     for (told, begins) in [
         (with(|timer| timer.priority(1_000)).await, "timer nightly: job.priority: 1000"),
         (with(|timer| timer.queue("no queue\n")).await, "timer nightly: job.queue: "),
-        (with(|timer| timer.job(|job| job.unique("one"))).await, "timer nightly: job.unique: "),
+        (with(|timer| timer.job(|job| job.unique_key("one"))).await, "timer nightly: job.unique: "),
         (
             with(|timer| timer.job(|job| job.after(std::time::Duration::from_secs(1)))).await,
             "timer nightly: job.due: ",

@@ -65,9 +65,9 @@ async fn each_account_has_its_own_welcome() -> Outcome {
     }
     let mut tx = pool.begin().await?;
     let user = 1;
-    let job = tenure.enqueue(Welcome { user }).unique(format!("welcome-{user}"));
+    let job = tenure.enqueue(Welcome { user }).unique_key(format!("welcome-{user}"));
     let first = job.within(take_part(&mut tx)).await?;
-    let job = tenure.enqueue(Welcome { user }).unique(format!("welcome-{user}"));
+    let job = tenure.enqueue(Welcome { user }).unique_key(format!("welcome-{user}"));
     assert_eq!(job.within(take_part(&mut tx)).await?, Accepted::Existing(first.id()));
     tx.commit().await?;
     let jobs: u64 = tenure.counts().await?.iter().map(|count| count.jobs).sum();
@@ -144,7 +144,7 @@ async fn any_program_on_the_database_enqueues_by_a_function() -> Outcome {
     let (tenure, pool, _) = open().await?;
     let enqueue = r#"SELECT tenure.enqueue('welcome', '{"user": 7}', unique_key => 'welcome-7')"#;
     sqlx::query(enqueue).execute(&pool).await?;
-    let again = tenure.enqueue(Welcome { user: 7 }).unique("welcome-7").await?;
+    let again = tenure.enqueue(Welcome { user: 7 }).unique_key("welcome-7").await?;
     assert!(matches!(again, Accepted::Existing(_)), "{again:?}");
     Ok(())
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes};
-use tenure::{Draft, Error, Failed, Invalid, Job, Name, Run, Tenure, Worker};
-use tenure_http::{Asked, Problem};
+use tenure::{Draft, Error, Failed, Invalid, Job, JobRecord, Name, Run, Tenure, Worker};
+use tenure_http::{Asked, Items, Problem};
 
 /// The lease of a job: if its instance dies, another one gets the job after this time.
 const LEASE: Duration = Duration::from_secs(2);
@@ -48,7 +49,12 @@ pub fn app(tenure: &Tenure, sky: Sky) -> Router {
         .route("/stars", post(create_star)) // 202, Location: /queue/…
         .route("/stars/{number}", get(star))
         .with_state(sky)
-        .merge(tenure_http::routes(tenure)) // /queue/{id}: 200 while it runs, then 303
+        .merge(Items::new(tenure, may_follow).routes()) // /queue/{id}: 200 while it runs, then 303
+}
+
+/// Decides which requests may see or cancel a job. A service with accounts compares its user with the job's metadata.
+fn may_follow(_request: &Parts, job: &JobRecord) -> bool {
+    job.kind.as_str() == BuildStar::KIND
 }
 
 async fn star(State(sky): State<Sky>, Path(number): Path<u64>) -> Result<String, StatusCode> {

@@ -1,0 +1,97 @@
+//! The address of mounted routes: how a client reaches them, and which of them exist.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::OriginalUri;
+use axum::http::header::{HOST, HeaderMap};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue};
+use tenure::JobId;
+
+use crate::answer::OPERATION_LOCATION;
+use crate::wire::JobDocument;
+
+/// How a proxy was asked.
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// The fields of a job that status pages show.
+pub(crate) type Fields = Arc<BTreeSet<String>>;
+
+/// The address of mounted routes, as one request has shown it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Site {
+    /// Scheme and host; empty if the client did not send the host.
+    server: String,
+    /// The path under which the routes are nested, without a slash at the end.
+    prefix: String,
+    /// Set if only the status pages are mounted: the fields that they show.
+    fields: Option<Fields>,
+}
+
+impl Site {
+    /// Reads the address from a request to one of the routes.
+    pub(crate) fn of(parts: &Parts, fields: Option<Fields>) -> Self {
+        // The route of a nested router's own path is `/` inside of it.
+        let path = parts.uri.path().trim_end_matches('/');
+        let original = parts.extensions.get::<OriginalUri>().map(|OriginalUri(uri)| uri.path());
+        let prefix = original.and_then(|original| original.trim_end_matches('/').strip_suffix(path));
+        Self { server: server(&parts.headers), prefix: trimmed(prefix.unwrap_or_default()), fields }
+    }
+
+    /// The same routes, nested under this prefix.
+    pub(crate) fn under(self, prefix: &str) -> Self {
+        Self { prefix: trimmed(prefix), ..self }
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether only the status pages are mounted.
+    pub(crate) fn has_only_items(&self) -> bool {
+        self.fields.is_some()
+    }
+
+    /// The document of a job, with the fields that are shown here.
+    pub(crate) fn text(&self, document: &JobDocument) -> Vec<u8> {
+        let Some(fields) = &self.fields else { return serde_json::to_vec(document).unwrap_or_default() };
+        let mut value = serde_json::to_value(document).unwrap_or_default();
+        if let Some(object) = value.as_object_mut() {
+            object.retain(|name, _| fields.contains(name));
+        }
+        serde_json::to_vec(&value).unwrap_or_default()
+    }
+
+    /// Adds the URLs of a job that was accepted: its status page, and a URL that never redirects.
+    pub(crate) fn locate(&self, headers: &mut HeaderMap, id: JobId) {
+        let Self { server, prefix, .. } = self;
+        let monitor = if self.has_only_items() {
+            format!("{server}{prefix}/queue/{id}?redirect=false")
+        } else {
+            format!("{server}{prefix}/v1/jobs/{id}")
+        };
+        if let Ok(place) = HeaderValue::from_str(&format!("{prefix}/queue/{id}")) {
+            headers.insert(axum::http::header::LOCATION, place);
+        }
+        if let Ok(monitor) = HeaderValue::from_str(&monitor) {
+            headers.insert(OPERATION_LOCATION, monitor);
+        }
+    }
+}
+
+/// How this server was addressed; empty if the client did not say.
+fn server(asked: &HeaderMap) -> String {
+    let said = |header: &HeaderName| asked.get(header).and_then(|said| said.to_str().ok());
+    // A client that sends this header itself gets a URL that it cannot reach, and no other client does.
+    let scheme = if said(&FORWARDED_PROTO) == Some("https") { "https" } else { "http" };
+    said(&HOST).map(|host| format!("{scheme}://{host}")).unwrap_or_default()
+}
+
+fn trimmed(prefix: &str) -> String {
+    prefix.trim_end_matches('/').to_owned()
+}
