@@ -56,15 +56,19 @@ impl Rrule {
     /// Returns the first slot of a period at the chosen positions among its days, at `from` or after it.
     fn first_of(&self, days: &[i64], from: Wall) -> Option<Wall> {
         let times = &self.times.of_day;
-        let all = i64::try_from(days.len() * times.len()).unwrap_or(i64::MAX);
-        let slot = |position: usize| {
-            Wall(days[position / times.len()] * DAY + i64::from(times[position % times.len()].0))
+        let all = i64::try_from(days.len() * times.len()).ok()?;
+        let slot = |position: i32| {
+            let place = i64::from(position) + if position > 0 { -1 } else { all };
+            let place = usize::try_from(place).ok().filter(|_| place < all)?;
+            Some(Wall(days[place / times.len()] * DAY + i64::from(times[place % times.len()].0)))
         };
-        let chosen = self.positions.iter().filter_map(|position| {
-            let position = i64::from(*position) + if *position > 0 { -1 } else { all };
-            usize::try_from(position).ok().filter(|_| position < all).map(slot)
-        });
-        chosen.filter(|slot| *slot >= from).min()
+        // Those from the first and those from the last are each in the order of time.
+        let (first, last) = self.positions.split_at(self.positions.partition_point(|position| *position > 0));
+        let of = |half: &[i32]| {
+            let has_passed = |position: &i32| slot(*position).map_or(*position < 0, |slot| slot < from);
+            half.get(half.partition_point(has_passed)).and_then(|position| slot(*position))
+        };
+        [of(first), of(last)].into_iter().flatten().min()
     }
 
     /// Returns the first slot of a day that matches, at `from` or after it.
