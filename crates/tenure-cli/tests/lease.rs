@@ -8,6 +8,7 @@ use crate::served;
 use std::time::Duration;
 
 use program::{Program, command};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use served::{SOON, Said, ask, json_of, said, served, tenure};
 use tempfile::tempdir;
@@ -96,6 +97,30 @@ fn a_program_whose_lease_is_broken_or_whose_server_is_gone_is_ended() {
     drop(server);
     left.complaint_with("lost", SOON);
     assert_eq!(left.end(SOON), Some(6));
+}
+
+/// The successor began beside a program whose own `tenure` stood still.
+#[test]
+fn a_program_whose_tenure_stands_still_is_dead_before_its_successor_begins() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let url = format!("http://{address}");
+    let begin = |name: &str, more: &[&str], script: &str| {
+        let args = ["lease", "run", "one", "--url", &url, "--ttl", "4s", "--owner", name];
+        Program::start(&[&args, more, &["--", "sh", "-c", script]].concat(), folder.path())
+    };
+    let mut first = begin("first", &[], "sleep 987301 & echo $! > child; echo up; wait");
+    first.line_with("up", SOON);
+    let child = std::fs::read_to_string(folder.path().join("child")).unwrap();
+    first.signal(Signal::STOP);
+    // It says what it sees of the first when it begins.
+    let sees = format!("[ -e /proc/{} ] && echo beside || echo alone", child.trim());
+    let mut second = begin("second", &["--wait", "1m"], &sees);
+    assert_eq!(second.line_with("", SOON), "alone");
+    assert_eq!(second.end(SOON), Some(0));
+    first.signal(Signal::CONT);
+    first.complaint_with("expired while tenure itself was stopped", SOON);
+    assert_eq!(first.end(SOON), Some(6));
 }
 
 #[test]

@@ -297,7 +297,12 @@ fn ending(job: &Job, now: Timestamp) -> Option<Reason> {
 fn unclaimed(standing: &Standing, now: Timestamp) -> Reason {
     let job = &standing.job;
     if standing.serving.is_empty() {
-        return Reason::QueueNotServed { queue: job.queue.clone() };
+        // Workers that claim without an id are not listed. A rate that is used up shows that the queue is served.
+        let unserved = Reason::QueueNotServed { queue: job.queue.clone() };
+        return match standing.queue.next_room(now) {
+            Some(next) => Reason::RateReached { key: None, next },
+            None => unserved,
+        };
     }
     let covering: Vec<&Serving> = standing.serving.iter().filter(|host| host.covers(job)).collect();
     if covering.is_empty() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use tenure::{JobId, JobRecord, Keep, Retention, Tenure};
+use tenure::{JobId, JobRecord, Tenure};
 use tokio::sync::watch;
 
 use crate::access::known::Known;
@@ -444,30 +444,16 @@ impl Api {
         Problem::new(ProblemType::Forbidden, detail)
     }
 
-    /// What is told of a job that is not there. An id tells when it was made: one that is older than any job is kept for
-    /// was collected; of a younger one somebody has removed the job, or it never was.
+    /// What is told of a job that is not there. Nothing is kept of a deleted job, so nobody can tell it from an id that
+    /// never had one.
     pub(crate) fn missing(&self, id: JobId) -> Problem {
-        let collected = |made| self.tenure().now().since(made) > horizon();
-        if id.made_at().is_some_and(collected) {
-            let detail =
-                format!("job {id} is no longer kept; it is older than the retention of finished jobs");
-            return Problem::new(ProblemType::Gone, detail);
-        }
-        Problem::new(ProblemType::NotFound, format!("job {id} not found"))
+        let detail =
+            format!("job {id} not found: no such job was accepted, or it was deleted after its retention");
+        Problem::new(ProblemType::NotFound, detail)
     }
 }
 
 /// Whether somebody asks to be shown what is hidden.
 pub(crate) fn asks_to_reveal(query: Option<&str>) -> bool {
     query.unwrap_or_default().split('&').any(|pair| pair == "reveal=true")
-}
-
-/// The shortest time for which a job is kept after its end, unless it says so itself.
-fn horizon() -> Duration {
-    let usual = Retention::default();
-    let spans = [usual.succeeded, usual.failed].map(|keep| match keep {
-        Keep::For(span) => span,
-        Keep::Forever => Duration::MAX,
-    });
-    spans.into_iter().min().unwrap_or_default()
 }

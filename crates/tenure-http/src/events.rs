@@ -92,12 +92,7 @@ impl Following {
                     self.step = Step::Wait;
                     let job = match self.api.job(self.id).await {
                         Ok(job) => job,
-                        Err(problem)
-                            if matches!(
-                                problem.problem_type(),
-                                ProblemType::NotFound | ProblemType::Gone
-                            ) =>
-                        {
+                        Err(problem) if problem.problem_type() == ProblemType::NotFound => {
                             self.step = Step::End;
                             return Some((Ok(Event::default().event("gone").data("{}")), self));
                         }

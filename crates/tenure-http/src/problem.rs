@@ -29,8 +29,6 @@ pub enum ProblemType {
     NotFound,
     /// The path does not support the method.
     MethodNotAllowed,
-    /// The resource is no longer kept.
-    Gone,
     /// Events after this cursor are no longer kept.
     CursorExpired,
     /// The state of the resource does not allow the request.
@@ -81,7 +79,7 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every type.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 31] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -90,7 +88,6 @@ impl ProblemType {
         Self::ReadOnly,
         Self::NotFound,
         Self::MethodNotAllowed,
-        Self::Gone,
         Self::CursorExpired,
         Self::StateConflict,
         Self::IdTaken,
@@ -128,7 +125,6 @@ impl ProblemType {
             Self::ReadOnly => "read-only",
             Self::NotFound => "not-found",
             Self::MethodNotAllowed => "method-not-allowed",
-            Self::Gone => "gone",
             Self::CursorExpired => "cursor-expired",
             Self::StateConflict => "state-conflict",
             Self::IdTaken => "id-taken",
@@ -167,7 +163,6 @@ impl ProblemType {
             Self::ReadOnly => "Server is read-only",
             Self::NotFound => "Not found",
             Self::MethodNotAllowed => "Method not allowed",
-            Self::Gone => "No longer available",
             Self::CursorExpired => "Cursor expired",
             Self::StateConflict => "Not possible in the current state",
             Self::IdTaken => "Job ID already in use",
@@ -203,7 +198,7 @@ impl ProblemType {
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Gone | Self::CursorExpired => StatusCode::GONE,
+            Self::CursorExpired => StatusCode::GONE,
             Self::StateConflict
             | Self::IdTaken
             | Self::UniqueConflict
@@ -338,11 +333,11 @@ mod tests {
     #[test]
     fn a_document_keeps_its_own_words_whatever_is_added() {
         let problem =
-            Problem::new(ProblemType::Gone, "it was removed").with("status", 200).with("field", "id");
+            Problem::new(ProblemType::CursorExpired, "it is too old").with("status", 200).with("field", "id");
         let document = problem.document();
         assert_eq!(document["status"], 410);
         assert_eq!(document["field"], "id");
-        assert_eq!(document["type"], "urn:tenure:problem:gone");
+        assert_eq!(document["type"], "urn:tenure:problem:cursor-expired");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::deadline::Deadline;
 use crate::inherited::Inherited;
 use crate::limits::Limits;
 use crate::orphans::PREFIX;
@@ -59,6 +60,8 @@ pub struct Program {
     pub output: Output,
     /// Whether it stays in the process group of the host, so that it can read from a terminal. Then the terminal interrupts it.
     pub on_terminal: bool,
+    /// Deadline at which the supervisor kills it, unless [`Reins::extend`](crate::Reins::extend) sets a later one.
+    pub deadline: Option<Deadline>,
 }
 
 /// Why a program did not begin.
@@ -88,6 +91,9 @@ impl Program {
         let because = |what| move |source| StartError { what, source };
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
         let folder = folder.map_err(because("cannot create a folder for the run"))?;
+        if let Some(deadline) = self.deadline {
+            deadline.write(folder.path()).map_err(because("cannot write the deadline of the program"))?;
+        }
         let errand = Errand {
             host: std::process::id(),
             folder: folder.path().to_owned(),

@@ -20,6 +20,9 @@ pub struct End {
     /// Beyond which limit it was, in words, if it was ended for that.
     #[serde(default)]
     pub beyond: Option<String>,
+    /// Whether its deadline passed while its host stood still, so that its supervisor killed it.
+    #[serde(default)]
+    pub is_expired: bool,
     /// Processes that it had left behind, which were ended.
     pub left_behind: u32,
     /// What it has used, with its children.
@@ -52,6 +55,9 @@ impl End {
         let ended = self.ended();
         if self.is_lost {
             return format!("was lost: its supervisor {ended}, and its children may still run");
+        }
+        if self.is_expired {
+            return format!("{ended}, because its host did not extend its deadline");
         }
         match &self.beyond {
             Some(beyond) => format!("{ended}, for {beyond}"),

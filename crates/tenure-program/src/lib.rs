@@ -5,12 +5,16 @@
 //! a host may be killed without leaving anybody behind. The supervisor is the host's own binary, started anew; its `main` hands
 //! itself over to [`entered`] first of all.
 //!
+//! A host that stands still cannot stop its program. A program with a [`Deadline`] is killed by its supervisor unless the
+//! host extends it in time ([`Reins::extend`]).
+//!
 //! Host and supervisor may be killed together. What is left then is ended by the next host: [`end_orphans`].
 //!
 //! On Linux that holds for whatever a program starts, also in what leaves it by `setsid`. On other systems what leaves the
 //! program's process group is out of reach.
 
 mod begin;
+mod deadline;
 mod end;
 mod inherited;
 mod kept;
@@ -24,6 +28,7 @@ mod supervisor;
 mod tree;
 
 pub use begin::{Input, Output, Program, StartError};
+pub use deadline::Deadline;
 pub use end::{End, Usage};
 pub use inherited::Inherited;
 pub use kept::Kept;

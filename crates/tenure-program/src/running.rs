@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tempfile::TempDir;
 
 use crate::begin::{RESULT, SHUTDOWN};
+use crate::deadline::Deadline;
 use crate::end::End;
 use crate::lines::{Line, Source, Splitter};
 use crate::orphans::kill_marked;
@@ -72,7 +73,7 @@ pub struct Running {
 #[derive(Debug, Clone)]
 pub struct Reins {
     supervisor: Arc<Supervisor>,
-    shutdown: PathBuf,
+    folder: PathBuf,
 }
 
 impl Reins {
@@ -84,11 +85,11 @@ impl Reins {
             }
             Notice::ShutdownFile => {
                 // Nobody looks for it any more if its folder has gone.
-                let _ = File::create(&self.shutdown);
+                let _ = File::create(self.folder.join(SHUTDOWN));
             }
             Notice::Terminate => {
                 // Whoever does not look for the file hears the signal.
-                let _ = File::create(&self.shutdown);
+                let _ = File::create(self.folder.join(SHUTDOWN));
                 self.supervisor.tell(Signal::TERM);
             }
         }
@@ -100,6 +101,15 @@ impl Reins {
     pub fn used(&self) -> Option<Duration> {
         let is_there = self.supervisor.is_there.lock().unwrap_or_else(PoisonError::into_inner);
         if *is_there { used_below(self.supervisor.pid) } else { None }
+    }
+
+    /// Sets another deadline for a program that began with one.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not write it; then the earlier deadline stays.
+    pub fn extend(&self, deadline: Deadline) -> std::io::Result<()> {
+        deadline.write(&self.folder)
     }
 
     /// Ends the program and whatever it has started, at once; answers whether there is a supervisor that does so.
@@ -194,7 +204,7 @@ impl Running {
     /// By which it can be stopped from elsewhere.
     #[must_use]
     pub fn reins(&self) -> Reins {
-        Reins { supervisor: Arc::clone(&self.supervisor), shutdown: self.folder.path().join(SHUTDOWN) }
+        Reins { supervisor: Arc::clone(&self.supervisor), folder: self.folder.path().to_owned() }
     }
 
     /// What the program has written into its result file, if it has.

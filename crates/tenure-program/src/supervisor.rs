@@ -14,6 +14,7 @@ use rustix::process::{
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use crate::deadline::Deadline;
 use crate::end::{End, Usage};
 use crate::limits::Limits;
 use crate::orphans::Record;
@@ -108,6 +109,7 @@ struct Watch<'a> {
     heard: Receiver<Heard>,
     end: End,
     host_gone: bool,
+    deadline: Option<Deadline>,
 }
 
 fn supervise(errand: &Errand) -> std::io::Result<()> {
@@ -135,8 +137,8 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
     command.args([errand.limits.to_string(), errand.rights.to_string()]).args(&errand.command);
     // From this thread, which lives as long as the process: the system watches the thread that starts a child.
     let child = command.spawn()?;
-    let mut watch =
-        Watch { errand, program: Pid::from_child(&child), heard, end: End::default(), host_gone: false };
+    let (program, deadline) = (Pid::from_child(&child), Deadline::read(&errand.folder));
+    let mut watch = Watch { errand, program, heard, end: End::default(), host_gone: false, deadline };
     watch.until_the_end();
     let report = serde_json::to_vec(&End { usage: Usage::of_children(), ..watch.end })?;
     if watch.host_gone {
@@ -150,7 +152,8 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
 impl Watch<'_> {
     fn until_the_end(&mut self) {
         while !self.has_ended() {
-            match self.heard.recv_timeout(LOOK) {
+            let wait = self.deadline.map_or(LOOK, |deadline| deadline.left().min(LOOK));
+            match self.heard.recv_timeout(wait) {
                 Ok(Heard::Signal(SIGCHLD)) => {
                     self.reap();
                 }
@@ -159,6 +162,9 @@ impl Watch<'_> {
                 Ok(Heard::HostGone) => self.host_gone = true,
                 Ok(Heard::Look) => self.look(),
                 Err(RecvTimeoutError::Timeout) => self.host_gone = !is_child_of(self.errand.host),
+            }
+            if self.has_expired() {
+                (self.end.is_expired, self.end.killed) = (true, true);
             }
             if self.end.killed || self.host_gone {
                 break;
@@ -169,6 +175,17 @@ impl Watch<'_> {
         if by_itself {
             self.end.left_behind = left;
         }
+    }
+
+    /// Whether its deadline has passed, and its host has set no later one.
+    fn has_expired(&mut self) -> bool {
+        let is_over = |deadline: Deadline| deadline.left().is_zero();
+        if !self.deadline.is_some_and(is_over) {
+            return false;
+        }
+        // The host writes, and does not call: most deadlines are extended long before they pass.
+        self.deadline = Deadline::read(&self.errand.folder).or(self.deadline);
+        self.deadline.is_some_and(is_over) && !self.has_ended()
     }
 
     /// Ends it if it uses more than it may.

@@ -21,7 +21,7 @@ pub(crate) const STATES: [(&str, &str); 7] = [
 ];
 
 /// How apps, and jobs whose workers are gone, stand beside that, each with its sign.
-const STANDINGS: [(&str, &str); 8] = [
+const STANDINGS: [(&str, &str); 9] = [
     ("ready", "○"),
     ("starting", "▷"),
     ("resting", "◷"),
@@ -29,6 +29,7 @@ const STANDINGS: [(&str, &str); 8] = [
     ("stopping", "■"),
     ("stopped", "Ⅱ"),
     ("wrong", "✕"),
+    ("lost", "✕"),
     ("lapsed", "◷"),
 ];
 

@@ -26,7 +26,8 @@ async fn offered(site: &Site, set: &str) {
             report.settings.insert("timeout".to_owned(), json!(60));
         }
         let apps = vec![report, mailer, broken];
-        let offers = HostOffers { host: format!("{set}-{node}"), node: node.to_owned(), apps };
+        let offers =
+            HostOffers { folder: String::new(), host: format!("{set}-{node}"), node: node.to_owned(), apps };
         site.tenure.apps(set).unwrap().offer(&offers).await.unwrap();
     }
     let timer =
@@ -75,7 +76,7 @@ async fn many_apps_are_shown_page_by_page() {
     let mut apps: Vec<Offer> =
         (0..40).map(|n| Offer::new(Sort::Triggered, &format!("job-{n:02}"), now)).collect();
     apps.extend((0..40).map(|n| Offer::new(Sort::Continuous, &format!("a-{n:02}"), now)));
-    let offers = HostOffers { host: "one".to_owned(), node: "app-1".to_owned(), apps };
+    let offers = HostOffers { folder: String::new(), host: "one".to_owned(), node: "app-1".to_owned(), apps };
     site.tenure.apps("apps").unwrap().offer(&offers).await.unwrap();
     let first = site.get("/ui/apps").await;
     assert!(first.contains(">job-39<") && first.contains(">a-09<") && !first.contains(">a-10<"), "{first}");

@@ -166,7 +166,7 @@ async fn offer(tenure: &Tenure) {
     let mut apps: Vec<Offer> =
         (0..60).map(|at| Offer::new(Sort::Triggered, &format!("app-{at:02}"), tenure.now())).collect();
     apps.push(Offer::new(Sort::Continuous, "mailer", tenure.now()));
-    let offers = HostOffers { host: "one".to_owned(), node: "app-1".to_owned(), apps };
+    let offers = HostOffers { folder: String::new(), host: "one".to_owned(), node: "app-1".to_owned(), apps };
     tenure.apps("apps").unwrap().offer(&offers).await.unwrap();
 }
 

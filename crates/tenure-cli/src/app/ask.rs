@@ -20,6 +20,8 @@ use crate::with::{With, done_for, text};
 /// The store of a folder that runs, seen from that folder.
 const HERE: &str = ".tenure/apps.db";
 const SORTS: [&str; 2] = ["triggered", "continuous"];
+/// Options that are easily written behind the arguments of a program.
+const OWN: [&str; 7] = ["--db", "--url", "--context", "--set", "--wait", "--output", "-o"];
 
 /// Arguments of `tenure app`.
 #[derive(Debug, Args)]
@@ -175,6 +177,13 @@ fn asked(set: &Set, what: What, with: &mut With) -> Result<(), Failure> {
             shown::apps(&all, &mut with.out)
         }
         What::Run { name, arguments, wait } => {
+            let is_ours = |word: &&String| OWN.contains(&word.split('=').next().unwrap_or_default());
+            if let Some(word) = arguments.iter().find(is_ours) {
+                with.out.tell(&format!(
+                    "{} is passed to the program; to use it as an option of tenure, put it before {name}",
+                    safe::line(word)
+                ));
+            }
             let id = begin(set, triggered(&name), &arguments, with)?;
             if wait { wait_for(&id, with) } else { with.out.line(&id) }
         }

@@ -70,6 +70,7 @@ pub(super) async fn keep(host: Arc<Host>, app: Arc<App>, office: Office) -> Resu
     let ordinary = app.settings.restart.unwrap_or(host.overall.restart);
     let clock = host.tenure.store().clock();
     let mut crashes = 0;
+    host.holds(&app, office.lease().map(|(_, fence)| fence));
     // Of all its runs together: one that crashes again and again says no more than one that does not.
     let (limit, began) = (Arc::new(Mutex::new(LineLimit::new(host.as_kudu))), clock.moment());
     loop {
@@ -104,6 +105,7 @@ pub(super) async fn keep(host: Arc<Host>, app: Arc<App>, office: Office) -> Resu
             () = clock.sleep(pause) => {}
         }
     }
+    host.holds(&app, None);
     host.stands(&app, Standing::StandingBy, "");
     Ok(())
 }

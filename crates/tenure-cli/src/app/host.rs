@@ -23,6 +23,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Host {
     pub(super) tenure: Tenure,
     pub(super) set: String,
+    /// The identity of the folder that it runs.
+    folder: String,
     /// Its id among the hosts that offer something.
     pub(super) id: String,
     pub(super) node: String,
@@ -54,7 +56,7 @@ pub(super) fn sort_of(app: &App) -> Sort {
 
 impl Host {
     pub(super) fn new(
-        (tenure, set): (&Tenure, &str),
+        (tenure, set, folder): (&Tenure, &str, &str),
         (id, node): (String, String),
         places: Places,
         overall: Overall,
@@ -65,6 +67,7 @@ impl Host {
         Self {
             tenure: tenure.clone(),
             set: set.to_owned(),
+            folder: folder.to_owned(),
             id,
             node,
             places,
@@ -116,6 +119,14 @@ impl Host {
         }
         if offer.state != state || offer.detail != detail {
             (offer.state, offer.detail, offer.since) = (state, detail.to_owned(), now);
+            self.changed.notify_one();
+        }
+    }
+
+    /// The fencing token under which an app runs here, as long as it is the only one.
+    pub(super) fn holds(&self, app: &App, fence: Option<u64>) {
+        if let Some(offer) = lock(&self.offers).get_mut(&(sort_of(app), app.name.clone())) {
+            offer.fence = fence;
             self.changed.notify_one();
         }
     }
@@ -197,7 +208,7 @@ impl Host {
 
     fn all(&self) -> HostOffers {
         let apps = lock(&self.offers).values().cloned().collect();
-        HostOffers { host: self.id.clone(), node: self.node.clone(), apps }
+        HostOffers { host: self.id.clone(), node: self.node.clone(), folder: self.folder.clone(), apps }
     }
 }
 

@@ -7,6 +7,7 @@ mod copying;
 mod deploy;
 mod desk;
 mod host;
+mod identity;
 mod orders;
 mod passing;
 mod place;

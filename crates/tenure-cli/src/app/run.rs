@@ -17,7 +17,7 @@ use super::host::Host;
 use super::orders::Orders;
 use super::place::Places;
 use super::timers::{keep_timers, kind, set_timers};
-use super::{SET, report, triggered};
+use super::{SET, identity, report, triggered};
 use crate::dev::{folder as own_folder, url_of};
 use crate::exit::Failure;
 use crate::files;
@@ -39,9 +39,9 @@ pub(crate) struct Run {
     /// SQLite file or PostgreSQL database that all hosts share [default: FOLDER/.tenure/apps.db]
     #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true)]
     db: Option<String>,
-    /// Name of this set of programs; two folders on one database need two names
-    #[arg(long, value_name = "NAME", default_value = SET)]
-    set: String,
+    /// Name of this set of programs; two folders on one database need two names [default: apps]
+    #[arg(long, value_name = "NAME")]
+    set: Option<String>,
     /// Folder for data and working copies [default: FOLDER/.tenure]
     #[arg(long, value_name = "FOLDER")]
     state: Option<PathBuf>,
@@ -66,6 +66,12 @@ pub(crate) struct Run {
     /// Check the folder and run nothing
     #[arg(long)]
     check: bool,
+}
+
+impl Run {
+    fn set(&self) -> &str {
+        self.set.as_deref().unwrap_or(SET)
+    }
 }
 
 /// Runs until somebody interrupts it.
@@ -98,7 +104,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     if running == 0 {
         return Err(Failure::NotThere(format!("no program in {} can run", run.folder.display())));
     }
-    tenure::apps::check_set(&run.set).map_err(tenure::Error::from)?;
+    tenure::apps::check_set(run.set()).map_err(tenure::Error::from)?;
     end_orphans_twice();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -142,7 +148,10 @@ async fn work(
         None => own_folder(&run.folder)?,
     };
     let db = run.db.clone().unwrap_or_else(|| state.join(STORE).display().to_string());
-    let tenure = OpenOptions::new().app(&run.set).program("tenure run").open(&url_of(&db)).await?;
+    let folder_id = identity::of(&run.folder, run.set.as_deref())?;
+    let options = OpenOptions::new().app(run.set()).program(&folder_id);
+    let opened = options.open(&url_of(&db)).await;
+    let tenure = opened.map_err(|error| identity::explained(error, &run.folder, &folder_id))?;
     let (id, node) = (tenure.new_id().to_string(), node());
     let bounds = Bounds {
         pass_env: run.pass_env.clone(),
@@ -151,7 +160,7 @@ async fn work(
     };
     let places = Places::open(&state, &id)?;
     let host = Arc::new(Host::new(
-        (&tenure, &run.set),
+        (&tenure, run.set(), &folder_id),
         (id, node),
         places,
         overall,
@@ -179,7 +188,8 @@ async fn work(
     }
     let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
     orders.begin();
-    screen.line(&format!("database {}; set {}; Ctrl-C stops", tenure.store().describe(), run.set));
+    let database = tenure.store().describe();
+    screen.line(&format!("database {database}; set {}; folder {folder_id}; Ctrl-C stops", run.set()));
     manager.is_ready();
     let told = async {
         orders.stop.cancelled().await;

@@ -24,7 +24,7 @@ pub(super) fn apps(answer: &Answer, out: &mut Out) -> Result<(), Failure> {
     }
     let strange = |error: serde_json::Error| Trouble::strange(&error.to_string());
     let page: Page = serde_json::from_slice(&answer.body).map_err(strange)?;
-    let mut table = Table::new(&["type", "name", "state", "schedule", "host", "detail"]);
+    let mut table = Table::new(&["type", "name", "state", "schedule", "host", "folder", "detail"]);
     for item in &page.items {
         let app: Value = serde_json::from_str(item.get()).map_err(strange)?;
         match out.shape() {
@@ -41,18 +41,20 @@ pub(super) fn apps(answer: &Answer, out: &mut Out) -> Result<(), Failure> {
 }
 
 fn rows(app: &Value, table: &mut Table) {
-    let mut row = |state: &str, host: &str, detail: &str| {
-        let cells = [text(app, "/type"), text(app, "/name"), state, text(app, "/schedule"), host, detail];
+    let mut row = |state: &str, host: &Value, detail: &str| {
+        let [node, folder] = ["/node", "/folder"].map(|field| text(host, field));
+        let (sort, name, schedule) = (text(app, "/type"), text(app, "/name"), text(app, "/schedule"));
+        let cells = [sort, name, state, schedule, node, folder, detail];
         table.row(cells.map(|cell| safe::line(cell).into()).to_vec());
     };
     let hosts = app["hosts"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_off = !app["stopped"].is_null() && app["type"] == "triggered";
     if hosts.is_empty() {
-        row("stopped", "", text(app, "/stopped"));
+        row("stopped", &Value::Null, text(app, "/stopped"));
     }
     for host in hosts {
         let state = if is_off { "stopped" } else { text(host, "/state") };
-        row(state, text(host, "/node"), text(host, "/detail"));
+        row(state, host, text(host, "/detail"));
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tenure::{Clock, Moment, SystemClock};
-use tenure_program::{End, Event, Inherited, Input, Output, Program, Running};
+use tenure_program::{Deadline, End, Event, Inherited, Input, Output, Program, Reins, Running};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{LEASES, Terms};
@@ -54,6 +54,8 @@ struct Held {
     ttl: Duration,
     /// Until then nobody else has it.
     until: Moment,
+    /// The same on the machine's clock, for the supervisor of the program.
+    deadline: Deadline,
 }
 
 /// Takes a lease, waiting in line for it if somebody has the patience.
@@ -108,7 +110,7 @@ async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
     let refuse = |source| Failure::System { what: "cannot listen for signals", source };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
-    let sent = SystemClock.moment();
+    let (sent, begun) = (SystemClock.moment(), Deadline::now());
     let (asking, name, terms) = (Arc::clone(&client), run.name.clone(), run.terms.clone());
     let acquiring = tokio::task::spawn_blocking(move || granted(&asking, &name, &terms, &json!({})));
     let answer = tokio::select! {
@@ -127,6 +129,7 @@ async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
         name: run.name.clone(),
         ttl: run.terms.ttl,
         until: sent.after(left),
+        deadline: begun.after(left),
     };
     // One that was waited for was granted long after it was asked for. How long ago nobody knows here, so it is renewed before
     // anything is done with it: that counts from when it is sent.
@@ -138,13 +141,13 @@ async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
 
 /// The same, renewed just now.
 async fn renewed(held: Held) -> Result<Held, Failure> {
-    let sent = SystemClock.moment();
+    let (sent, begun) = (SystemClock.moment(), Deadline::now());
     let ask = Ask::post(format!("{}/renew", LEASES.of(&held.name)), &json!({ "token": held.token.0 }));
     let (client, ask) = (Arc::clone(&held.client), ask.within(held.ttl / 2));
     let answer = tokio::task::spawn_blocking(move || client.ask(&ask)?.json()).await;
     let answer = answer.map_err(|_| Failure::NotWhole("internal error; please report it".to_owned()))??;
     let left = surely(answer["expires_in_seconds"].as_f64().unwrap_or_default());
-    Ok(Held { until: sent.after(left), ..held })
+    Ok(Held { until: sent.after(left), deadline: begun.after(left), ..held })
 }
 
 type Signals<'a> = (&'a mut tokio::signal::unix::Signal, &'a mut tokio::signal::unix::Signal);
@@ -168,12 +171,15 @@ async fn under(
         output: Output::Inherited,
         // So that it can ask a person for something.
         on_terminal: std::io::stdin().is_terminal(),
+        // This process may stand still, and would not stop it then.
+        deadline: Some(held.deadline),
         ..Program::default()
     };
     let running = program.start().map_err(|error| Failure::NotStarted(error.to_string()))?;
-    let (clock, mut brake, mut presses) = (SystemClock, Brake::new(running.reins()), Presses::default());
+    let (clock, reins, mut presses) = (SystemClock, running.reins(), Presses::default());
+    let mut brake = Brake::new(reins.clone());
     let mut ended = tokio::task::spawn_blocking(move || end_of(&running));
-    let keeping = keep(held);
+    let keeping = keep(held, reins);
     tokio::pin!(keeping);
     let mut lost = None;
     loop {
@@ -181,6 +187,10 @@ async fn under(
         tokio::select! {
             biased;
             end = &mut ended => return match lost {
+                None if end.as_ref().is_ok_and(|end| end.is_expired) => Err(Failure::Conflict(format!(
+                    "lease {} expired while tenure itself was stopped or suspended, so the program was killed",
+                    safe::line(&run.name)
+                ))),
                 None => passed_on(end),
                 Some(why) => Err(Failure::Conflict(format!("lease {} was lost, so the program was ended: {why}", safe::line(&run.name)))),
             },
@@ -223,12 +233,12 @@ fn passed_on(end: Result<End, tokio::task::JoinError>) -> Result<(), Failure> {
 }
 
 /// Renews it until that does not work out, and answers why and until when it is held.
-async fn keep(held: &Held) -> (String, Moment) {
+async fn keep(held: &Held, reins: Reins) -> (String, Moment) {
     let clock = SystemClock;
     let (mut until, mut next) = (held.until, held.ttl / 3);
     loop {
         clock.sleep(next.min(until.since(clock.moment()))).await;
-        let sent = clock.moment();
+        let (sent, begun) = (clock.moment(), Deadline::now());
         let body = json!({ "token": held.token.0 });
         let ask = Ask::post(format!("{}/renew", LEASES.of(&held.name)), &body).within(held.ttl / 6);
         let client = Arc::clone(&held.client);
@@ -237,6 +247,9 @@ async fn keep(held: &Held) -> (String, Moment) {
             Ok(Ok(renewed)) => {
                 let left = renewed["expires_in_seconds"].as_f64().unwrap_or_default();
                 until = sent.after(surely(left));
+                if let Err(error) = reins.extend(begun.after(surely(left))) {
+                    return (format!("cannot extend the program's deadline: {error}"), until);
+                }
                 if until.since(sent) < held.ttl / 3 * 2 {
                     return ("it is being broken".to_owned(), until);
                 }

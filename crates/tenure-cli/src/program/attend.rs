@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure::{Clock, SystemClock, limits};
-use tenure_program::{End, Event, Program, Running, Source};
+use tenure::{Clock, Moment, SystemClock, limits};
+use tenure_program::{Deadline, End, Event, Program, Running, Source};
 
 use super::board::{Post, Why};
 use super::result::kept;
@@ -43,6 +43,8 @@ pub(super) struct Went {
 
 /// Runs the program for this job. Whatever becomes of it is an outcome.
 pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
+    // This process may stand still, and would not stop it then.
+    let program = Program { deadline: Some(deadline(post.until())), ..program };
     let running = match program.start() {
         Ok(running) => running,
         Err(error) => {
@@ -66,6 +68,12 @@ pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
     Went { end, why, verdict, not_started: None }
 }
 
+/// The same time on the machine's clock. If this process stands still meanwhile, it is earlier, never later.
+fn deadline(until: Moment) -> Deadline {
+    let now = Deadline::now();
+    now.after(until.since(SystemClock.moment()))
+}
+
 fn reason(why: &Why) -> String {
     match why {
         Why::Cancelled(reason) => format!("the job was cancelled: {reason}"),
@@ -76,8 +84,8 @@ fn reason(why: &Why) -> String {
 }
 
 fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Option<Why>) {
-    let (clock, mut brake) = (SystemClock, Brake::new(running.reins()));
-    let mut last_look = clock.moment();
+    let (clock, reins) = (SystemClock, running.reins());
+    let (mut brake, mut last_look, mut until) = (Brake::new(reins.clone()), clock.moment(), post.until());
     loop {
         match running.next(LOOK) {
             Some(Event::Line(line)) => post.line(labelled(&line)),
@@ -90,6 +98,10 @@ fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Opt
             continue;
         }
         last_look = now;
+        let renewed = post.until();
+        if renewed != until && reins.extend(deadline(renewed)).is_ok() {
+            until = renewed;
+        }
         if post.time_over.is_some_and(|over| now >= over) {
             post.stop(Why::TimedOut);
         }

@@ -69,6 +69,29 @@ fn on_store<T>(db: &str, ask: impl AsyncFnOnce(Tenure) -> T) -> T {
     runtime.block_on(async { ask(OpenOptions::new().untended().open(&url).await.unwrap()).await })
 }
 
+/// Two folders shared schedules and singletons in silence: each replaced those of the other.
+#[test]
+fn a_second_folder_is_refused_in_the_set_of_another_and_a_copy_joins_it() {
+    let (stand, other) = (Stand::of(TICK), Stand::of(TICK));
+    let db = stand.root.path().join("shared.db").display().to_string();
+    let named = ["--db", &db, "--set", "one"];
+    let _first = stand.host(&named);
+    let refused = other.host_refused(&named);
+    assert_eq!(refused.code, 6, "{}", refused.err);
+    let identity = std::fs::read_to_string(stand.folder().join("tenure.id")).unwrap();
+    for words in ["set one belongs to another folder", identity.trim(), "--set with another name"] {
+        assert!(refused.err.contains(words), "{}", refused.err);
+    }
+    // A set of its own, or the same identity on purpose.
+    let _second = other.host(&["--db", &db, "--set", "two"]);
+    std::fs::copy(stand.folder().join("tenure.id"), other.folder().join("tenure.id")).unwrap();
+    let _copy = other.host(&named);
+    let listed = stand.app_at(&db, &["--set", "one", "-o", "json", "list"]).out;
+    assert_eq!(listed.matches(identity.trim()).count(), 2, "{listed}");
+    let listed = stand.app_at(&db, &["--set", "two", "list"]).out;
+    assert!(listed.contains("jobs-") && !listed.contains(identity.trim()), "{listed}");
+}
+
 /// KD-3, KD-10: with Kudu two instances may both have the lock, or both decide to run what was due once.
 #[test]
 fn kd3_kd10_three_hosts_on_one_file_run_each_scheduled_run_once() {
@@ -92,7 +115,14 @@ fn t082_a_singleton_whose_host_is_killed_runs_on_another_one_soon() {
     let first = stand.host(&["--lease", "4s"]);
     let (pid, fence) = split(&stand.wait_for_lines("only", 1, SOON)[0]);
     let _second = stand.host(&["--lease", "4s"]);
-    until("one stands by", SOON, || stand.app(&["list"]).out.contains("standing_by"));
+    let states = || {
+        let all = stand.json(&["list"]);
+        let hosts = all["items"][0]["hosts"].as_array().unwrap().iter();
+        let mut states: Vec<String> = hosts.map(|host| host["state"].as_str().unwrap().to_owned()).collect();
+        states.sort();
+        states
+    };
+    until("one runs it and one stands by", SOON, || states() == ["running", "standing_by"]);
     assert_eq!(stand.left_lines("only").len(), 1, "one of them runs it");
     let killed = Instant::now();
     kill(&first, Signal::KILL);
@@ -101,6 +131,8 @@ fn t082_a_singleton_whose_host_is_killed_runs_on_another_one_soon() {
     // Its lease is four, and the usual one thirty.
     assert!(killed.elapsed() < Duration::from_secs(25), "{:?}", killed.elapsed());
     assert!(next.parse::<u64>().unwrap() > fence.parse::<u64>().unwrap(), "the fence has grown");
+    // The record of the dead host lasts for a minute, and its lease is over.
+    until("one host runs it, and one has lost it", SOON / 2, || states() == ["lost", "running"]);
 }
 
 fn split(line: &str) -> (String, String) {

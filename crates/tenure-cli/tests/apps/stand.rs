@@ -64,6 +64,12 @@ impl Stand {
         host
     }
 
+    /// A host that does not start.
+    pub fn host_refused(&self, more: &[&str]) -> Said {
+        let folder = self.folder().display().to_string();
+        said(&run(&[&["run", &folder], more].concat(), self.root.path()))
+    }
+
     /// Asks about the programs.
     pub fn app(&self, args: &[&str]) -> Said {
         self.app_at(&self.db(), args)

@@ -123,6 +123,10 @@ impl Program {
         kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it is running");
     }
 
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is running");
+    }
+
     pub fn interrupt(&self) {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is running");
     }

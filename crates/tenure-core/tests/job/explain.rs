@@ -288,6 +288,17 @@ fn of_several_reasons_the_one_that_has_to_go_first_is_named() {
     assert_eq!(reason(&stands), Reason::Next { ahead: 9 });
 }
 
+/// A worker that claims without an id is not listed, and was said to be missing while it waited for the rate.
+#[test]
+fn a_rate_that_is_used_up_is_named_before_a_worker_that_is_not_listed() {
+    let rate = Limit { most: None, rate: Some(Rate::new(2, second())) };
+    let spent = Meter::new(rate).started(2, at(NOW));
+    let next = spent.next_room(at(NOW)).unwrap();
+    let alone = Standing { serving: vec![], queue: spent, ..standing(waiting()) };
+    assert_eq!(explain(&alone, at(NOW)), Reason::RateReached { key: None, next });
+    assert_eq!(explain(&alone, next), Reason::QueueNotServed { queue: queue("out") });
+}
+
 #[test]
 fn the_claim_takes_what_is_due_and_what_has_lapsed_and_nothing_else() {
     let (waiting, running) = (|due| waits(due, Why::Enqueued).state, |until| running(1, 1, until).state);

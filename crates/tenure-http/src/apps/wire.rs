@@ -33,7 +33,9 @@ pub(crate) struct AppOnHost {
     host: String,
     /// Host name for people.
     node: String,
-    /// `ready`, `running`, `starting`, `resting`, `standing_by`, `stopping`, `stopped` or `wrong`.
+    /// Identity of the folder that the host runs.
+    folder: String,
+    /// `ready`, `running`, `starting`, `resting`, `standing_by`, `stopping`, `stopped`, `wrong` or `lost`.
     state: &'static str,
     /// Details about the state.
     detail: String,
@@ -106,10 +108,11 @@ impl From<Info> for AppDocument {
 
 impl From<OnHost> for AppOnHost {
     fn from(on_host: OnHost) -> Self {
-        let OnHost { host, node, offer, .. } = on_host;
+        let OnHost { host, node, folder, offer, .. } = on_host;
         Self {
             host,
             node,
+            folder,
             state: offer.state.word(),
             detail: offer.detail,
             since: offer.since.to_string(),

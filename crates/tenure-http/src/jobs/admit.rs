@@ -86,7 +86,7 @@ async fn reached(api: &Api, submit: &Submit) -> Result<(), Problem> {
         let Ok(id) = id.parse::<JobId>() else { continue };
         match api.job(id).await {
             Ok(_) => {}
-            Err(problem) if matches!(problem.problem_type(), ProblemType::NotFound | ProblemType::Gone) => {
+            Err(problem) if problem.problem_type() == ProblemType::NotFound => {
                 return Err(Invalid::new("after", id, "IDs of existing jobs").into());
             }
             Err(problem) => return Err(problem),

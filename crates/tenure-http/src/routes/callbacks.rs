@@ -215,7 +215,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<Nothing>), needs_body: false, ..NOTHING },
             answers: vec![accepted()],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            refuses: &[ProblemType::NotFound],
             serve: || routing::post(routes::redeliver),
         },
     ]

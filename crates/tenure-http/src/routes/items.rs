@@ -28,7 +28,7 @@ pub(crate) fn items() -> Vec<Endpoint> {
                 job(303, "The job succeeded; `Location` is the resource it created"),
                 empty(304, "Not modified"),
             ],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            refuses: &[ProblemType::NotFound],
             serve: || routing::get(item::get),
         },
         Endpoint {
@@ -43,7 +43,7 @@ pub(crate) fn items() -> Vec<Endpoint> {
                 job(202, "The job is running and was asked to stop"),
                 empty(204, "The job was cancelled or deleted"),
             ],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::PreconditionFailed],
+            refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
             serve: || routing::delete(item::delete),
         },
     ]

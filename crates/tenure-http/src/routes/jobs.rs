@@ -130,7 +130,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes { query: &[REVEAL], waits: true, ..NOTHING },
             answers: vec![job(200, "The job"), empty(304, "Not modified")],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            refuses: &[ProblemType::NotFound],
             serve: || routing::get(look::get),
         },
         Endpoint {
@@ -149,7 +149,6 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             answers: vec![job(200, "The updated job")],
             refuses: &[
                 ProblemType::NotFound,
-                ProblemType::Gone,
                 ProblemType::StateConflict,
                 ProblemType::PreconditionFailed,
                 ProblemType::PreconditionRequired,
@@ -169,7 +168,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 job(202, "The job is running and was asked to stop"),
                 empty(204, "The job was deleted"),
             ],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::PreconditionFailed],
+            refuses: &[ProblemType::NotFound, ProblemType::PreconditionFailed],
             serve: || routing::delete(act::delete),
         },
         Endpoint {
@@ -185,12 +184,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 empty(202, "The job has not ended"),
                 empty(204, "The job has no result"),
             ],
-            refuses: &[
-                ProblemType::NotFound,
-                ProblemType::Gone,
-                ProblemType::JobFailed,
-                ProblemType::JobCancelled,
-            ],
+            refuses: &[ProblemType::NotFound, ProblemType::JobFailed, ProblemType::JobCancelled],
             serve: || routing::get(look::result),
         },
         Endpoint {
@@ -207,7 +201,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 kind: JSON,
                 body: Some(Schemas::items_of::<AttemptDocument>),
             }],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            refuses: &[ProblemType::NotFound],
             serve: || routing::get(look::attempts),
         },
         Endpoint {
@@ -224,7 +218,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 kind: JSON,
                 body: Some(Schemas::of::<AttemptDocument>),
             }],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            refuses: &[ProblemType::NotFound],
             serve: || routing::get(look::attempt),
         },
         Endpoint {
@@ -252,7 +246,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 kind: JSON,
                 body: Some(Schemas::of::<LogPage>),
             }],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            refuses: &[ProblemType::NotFound],
             serve: || routing::get(logs::get),
         },
         Endpoint {
@@ -269,7 +263,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 kind: JSON,
                 body: Some(Schemas::of::<explain::Explanation>),
             }],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            refuses: &[ProblemType::NotFound],
             serve: || routing::get(explain::get),
         },
         Endpoint {
@@ -289,7 +283,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 },
                 empty(204, "The client has already received the final event"),
             ],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone],
+            refuses: &[ProblemType::NotFound],
             serve: || routing::get(events::get),
         },
         Endpoint {
@@ -304,7 +298,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                 job(200, "The job was cancelled"),
                 job(202, "The job is running and was asked to stop"),
             ],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::StateConflict],
+            refuses: &[ProblemType::NotFound, ProblemType::StateConflict],
             serve: || routing::post(act::cancel),
         },
         Endpoint {
@@ -316,12 +310,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<act::Nothing>), needs_body: false, ..NOTHING },
             answers: vec![job(202, "The job is queued")],
-            refuses: &[
-                ProblemType::NotFound,
-                ProblemType::Gone,
-                ProblemType::StateConflict,
-                ProblemType::UniqueConflict,
-            ],
+            refuses: &[ProblemType::NotFound, ProblemType::StateConflict, ProblemType::UniqueConflict],
             serve: || routing::post(act::retry),
         },
         Endpoint {
@@ -333,7 +322,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<act::Nothing>), needs_body: false, ..NOTHING },
             answers: vec![job(202, "The job is due")],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::StateConflict],
+            refuses: &[ProblemType::NotFound, ProblemType::StateConflict],
             serve: || routing::post(act::run_now),
         },
     ]

@@ -161,7 +161,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<logs::Lines>), ..NOTHING },
             answers: vec![empty(204, "The lines were stored, within the limits")],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            refuses: &[ProblemType::NotFound, ProblemType::LeaseLost],
             serve: || routing::post(logs::post),
         },
         Endpoint {
@@ -178,7 +178,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
                 kind: JSON,
                 body: Some(Schemas::of::<attempt::HeartbeatAnswer>),
             }],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            refuses: &[ProblemType::NotFound, ProblemType::LeaseLost],
             serve: || routing::post(attempt::heartbeat),
         },
         Endpoint {
@@ -190,7 +190,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Complete>), ..NOTHING },
             answers: vec![settled()],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            refuses: &[ProblemType::NotFound, ProblemType::LeaseLost],
             serve: || routing::post(attempt::complete),
         },
         Endpoint {
@@ -202,7 +202,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Fail>), ..NOTHING },
             answers: vec![settled()],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            refuses: &[ProblemType::NotFound, ProblemType::LeaseLost],
             serve: || routing::post(attempt::fail),
         },
         Endpoint {
@@ -214,7 +214,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes { body: Some(Schemas::of::<Release>), ..NOTHING },
             answers: vec![settled()],
-            refuses: &[ProblemType::NotFound, ProblemType::Gone, ProblemType::LeaseLost],
+            refuses: &[ProblemType::NotFound, ProblemType::LeaseLost],
             serve: || routing::post(attempt::release),
         },
     ]

@@ -180,8 +180,5 @@ impl BeatAnswer {
 
 /// Whether only this job is concerned, and not the whole request.
 fn is_about_the_job(problem: &Problem) -> bool {
-    matches!(
-        problem.problem_type(),
-        ProblemType::LeaseLost | ProblemType::NotFound | ProblemType::Gone | ProblemType::Validation
-    )
+    matches!(problem.problem_type(), ProblemType::LeaseLost | ProblemType::NotFound | ProblemType::Validation)
 }

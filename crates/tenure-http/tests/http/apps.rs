@@ -16,7 +16,8 @@ async fn offered(service: &Service, host: &str) {
         offer(Sort::Continuous, "mailer"),
         offer(Sort::Continuous, "report"),
     ];
-    let offers = HostOffers { host: host.to_owned(), node: format!("node-{host}"), apps };
+    let offers =
+        HostOffers { folder: String::new(), host: host.to_owned(), node: format!("node-{host}"), apps };
     service.tenure().apps("apps").unwrap().offer(&offers).await.unwrap();
 }
 

@@ -136,7 +136,7 @@ fn hosts(visit: &Visit, app: &Value) -> Markup {
             caption { "State by host" }
             thead { tr {
                 th scope="col" { "Host" } th scope="col" { "State" } th scope="col" { "Since" }
-                @if is_continuous { th.number scope="col" { "Restarts" } } th scope="col" { "Message" }
+                @if is_continuous { th.number scope="col" { "Restarts" } } th scope="col" { "Message" } th scope="col" { "Folder" }
             } }
             tbody {
                 @for host in hosts { tr {
@@ -145,8 +145,9 @@ fn hosts(visit: &Visit, app: &Value) -> Markup {
                     td { (time(visit, text(host, "since"))) }
                     @if is_continuous { td.number { (host["restarts"]) } }
                     td.says { (text(host, "detail")) }
+                    td { code { (text(host, "folder")) } }
                 } }
-                @if hosts.is_empty() { tr { td.faint colspan="5" { "No hosts." } } }
+                @if hosts.is_empty() { tr { td.faint colspan="6" { "No hosts." } } }
             }
         } }
     }

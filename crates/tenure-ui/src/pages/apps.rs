@@ -97,7 +97,8 @@ pub(crate) fn flavour(app: &Value) -> &'static str {
 
 /// How an app stands, over all hosts: what is most alive counts.
 pub(crate) fn standing(app: &Value) -> &'static str {
-    const ALIVE: [&str; 7] = ["running", "starting", "stopping", "resting", "ready", "standing_by", "wrong"];
+    const ALIVE: [&str; 8] =
+        ["running", "starting", "stopping", "resting", "ready", "standing_by", "lost", "wrong"];
     if !app["stopped"].is_null() {
         return "stopped";
     }
@@ -120,6 +121,7 @@ pub(crate) fn wrong(app: &Value) -> Vec<String> {
         let (node, detail) = (text(host, "node"), text(host, "detail"));
         match text(host, "state") {
             "wrong" => told.push(format!("Cannot run on {node}: {detail}")),
+            "lost" => told.push(format!("Lost on {node}: its lease has ended")),
             "resting" => told.push(format!("Waiting to restart on {node}: {detail}")),
             _ => {}
         }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{Document, Invalid, Name, RecordKey};
+use tenure_core::{AppId, Document, Invalid, Name, RecordKey};
 use tenure_store::{NewValue, Only, Order, Put, RecordsAsk, Writes};
 
-use super::offer::{Offer, Sort, check_set, key_of, kind_of};
-use crate::{Error, Tenure};
+use super::offer::{HostOffers, Offer, Sort, Standing, check_set, key_of, kind_of};
+use crate::{Error, Lock, Mode, Scope, Tenure};
 
 /// Where hosts write down what they offer.
 pub(super) const OFFERS: &str = "apps.offers";
@@ -56,6 +56,9 @@ pub struct OnHost {
     pub host: String,
     /// Its name for people.
     pub node: String,
+    /// The identity of the folder that it runs; empty if it has none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub folder: String,
     /// How it stands there.
     #[serde(flatten)]
     pub offer: Offer,
@@ -99,18 +102,37 @@ impl Apps<'_> {
     pub async fn list(&self) -> Result<Vec<Info>, Error> {
         let mut all: BTreeMap<(Sort, String), Info> = BTreeMap::new();
         let stopped = self.stopped().await?;
-        for offers in self.offered().await? {
-            for offer in offers.apps {
+        let mut offered = self.offered().await?;
+        self.mark_lost(&mut offered).await?;
+        for mut offers in offered {
+            for offer in std::mem::take(&mut offers.apps) {
                 let app = all.entry((offer.sort, offer.name.clone()));
                 let info = app.or_insert_with(|| self.info(offer.sort, &offer.name, &stopped));
                 info.schedule = info.schedule.take().or_else(|| offer.schedule.clone());
-                info.hosts.push(OnHost { host: offers.host.clone(), node: offers.node.clone(), offer });
+                let HostOffers { host, node, folder, .. } = &offers;
+                let (host, node, folder) = (host.clone(), node.clone(), folder.clone());
+                info.hosts.push(OnHost { host, node, folder, offer });
             }
         }
         for (sort, name) in stopped.keys() {
             all.entry((*sort, name.clone())).or_insert_with(|| self.info(*sort, name, &stopped));
         }
         Ok(all.into_values().collect())
+    }
+
+    /// Marks programs whose host said that it runs them under a lease, and holds that lease no longer.
+    async fn mark_lost(&self, offered: &mut [HostOffers]) -> Result<(), Error> {
+        let under_lease = offered.iter_mut().flat_map(|offers| &mut offers.apps);
+        for offer in under_lease {
+            let Some(fence) = offer.fence else { continue };
+            let scope = Scope::Function { function: offer.name.clone(), part: String::new() };
+            let Ok(lock) = Lock::new(AppId::new(&self.set)?, scope, Mode::Listener) else { continue };
+            let lease = self.tenure.store().lease_info(lock.name()).await?;
+            if !lease.is_some_and(|info| info.state.is_locked() && info.lease.fence.number() == fence) {
+                offer.state = Standing::Lost;
+            }
+        }
+        Ok(())
     }
 
     /// One app; none if nobody offers it.

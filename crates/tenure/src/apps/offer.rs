@@ -36,6 +36,8 @@ pub enum Standing {
     Stopped,
     /// It cannot be run here.
     Wrong,
+    /// It ran under a lease that has expired or is another host's by now; the host has not been heard of since.
+    Lost,
 }
 
 /// One app of a host.
@@ -59,6 +61,9 @@ pub struct Offer {
     pub at_once: u32,
     /// How often a run is tried before it has failed, lost hosts not counted.
     pub attempts: u32,
+    /// The fencing token under which it runs, for one that runs on one host at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<u64>,
     /// How often it has been begun anew on this host, for a continuous one.
     #[serde(default)]
     pub restarts: u64,
@@ -80,6 +85,9 @@ pub struct HostOffers {
     pub host: String,
     /// Its name for people.
     pub node: String,
+    /// The identity of the folder that it runs; empty if it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub folder: String,
     /// Its apps.
     pub apps: Vec<Offer>,
 }
@@ -96,6 +104,7 @@ impl Offer {
             schedule: None,
             at_once: 1,
             attempts: 1,
+            fence: None,
             restarts: 0,
             since: now,
             settings: BTreeMap::new(),
@@ -128,6 +137,7 @@ impl Standing {
             Self::Stopping => "stopping",
             Self::Stopped => "stopped",
             Self::Wrong => "wrong",
+            Self::Lost => "lost",
         }
     }
 }

@@ -24,6 +24,8 @@ const MOST_PAGES: usize = limits::WRITE_RECORDS;
 struct Page {
     host: String,
     node: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    folder: String,
     apps: Vec<Offer>,
     /// How many pages there are beside it, on the first one. What lies beyond is of an earlier time.
     #[serde(default, skip_serializing_if = "is_none")]
@@ -92,13 +94,14 @@ impl Apps<'_> {
 
 /// All that one host offers; none if its first page is missing.
 fn put_together(mut pages: BTreeMap<usize, Page>) -> Option<HostOffers> {
-    let Page { host, node, mut apps, more } = pages.remove(&0)?;
+    let Page { host, node, folder, mut apps, more } = pages.remove(&0)?;
     apps.extend(pages.into_iter().filter(|(number, _)| *number <= more).flat_map(|(_, page)| page.apps));
-    Some(HostOffers { host, node, apps })
+    Some(HostOffers { host, node, folder, apps })
 }
 
 fn pages(offers: &HostOffers, words: usize) -> Result<Vec<Page>, Error> {
-    let of = |apps| Page { host: offers.host.clone(), node: offers.node.clone(), apps, more: 0 };
+    let HostOffers { host, node, folder, .. } = offers;
+    let of = |apps| Page { host: host.clone(), node: node.clone(), folder: folder.clone(), apps, more: 0 };
     let (mut pages, mut sum) = (vec![of(Vec::new())], 0);
     for offer in &offers.apps {
         let mut offer = shortened(offer, words);
@@ -151,7 +154,7 @@ mod tests {
             offer.schedule = Some("0 */5 * * * * in Europe/Copenhagen".to_owned());
             offer
         });
-        HostOffers { host: "h".to_owned(), node: "n".to_owned(), apps: apps.collect() }
+        HostOffers { folder: String::new(), host: "h".to_owned(), node: "n".to_owned(), apps: apps.collect() }
     }
 
     #[tokio::test]

@@ -20,7 +20,12 @@ impl Rig {
     async fn offers(&self, change: impl FnOnce(&mut Offer)) {
         let mut offer = Offer::new(Sort::Triggered, "work", self.tenure.now());
         change(&mut offer);
-        let offers = HostOffers { host: "one".to_owned(), node: "one".to_owned(), apps: vec![offer] };
+        let offers = HostOffers {
+            folder: String::new(),
+            host: "one".to_owned(),
+            node: "one".to_owned(),
+            apps: vec![offer],
+        };
         self.tenure.apps("apps").unwrap().offer(&offers).await.unwrap();
     }
 

@@ -49,7 +49,12 @@ impl Programs {
                     (offer.state, offer.detail) = (Standing::Stopped, reason.clone());
                 }
             }
-            let offers = HostOffers { host: format!("shop-{node}"), node: (*node).to_owned(), apps: offered };
+            let offers = HostOffers {
+                folder: String::new(),
+                host: format!("shop-{node}"),
+                node: (*node).to_owned(),
+                apps: offered,
+            };
             apps.offer(&offers).await?;
         }
         if stopped.contains_key(&(Sort::Continuous, "mail-intake".to_owned())) {
