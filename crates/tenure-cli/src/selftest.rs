@@ -239,12 +239,22 @@ fn timer_preview(_: &mut Try, with: &With) -> Result<String, Wrong> {
 }
 
 fn clean_up(it: &Try, with: &With) -> Result<String, Wrong> {
-    match with.client.ask(&Ask::delete(it.job(""))) {
-        Ok(_) => Ok("deleted the job".to_owned()),
+    let delete = |path: String| match with.client.ask(&Ask::delete(path)) {
+        Ok(_) => Ok(true),
         // It was never there.
-        Err(Trouble::Refused(refused)) if refused.is("not-found") => Ok("nothing to delete".to_owned()),
-        Err(trouble) => Err(trouble.into()),
-    }
+        Err(Trouble::Refused(refused)) if refused.is("not-found") => Ok(false),
+        Err(trouble) => Err(trouble),
+    };
+    let has_job = delete(it.job(""))?;
+    // A token that may only work keeps an empty queue, and that is no fault of the server.
+    let has_queue = delete(format!("/v1/queues/{}", escaped(&it.queue))).unwrap_or(false);
+    let deleted = match (has_job, has_queue) {
+        (true, true) => "deleted the job and its queue",
+        (true, false) => "deleted the job",
+        (false, true) => "deleted the queue",
+        (false, false) => "nothing to delete",
+    };
+    Ok(deleted.to_owned())
 }
 
 fn acquire(it: &mut Try, with: &With) -> Result<(), Wrong> {

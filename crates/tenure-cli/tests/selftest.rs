@@ -36,6 +36,7 @@ fn a_server_that_works_passes_each_step_and_nothing_is_left_of_it() {
     assert_eq!(steps.len(), 10, "{told}");
     assert!(steps.iter().all(|step| step["state"] == "ok" && step["milliseconds"].is_f64()), "{told}");
     assert_eq!(good(tenure(&address, folder.path(), &["job", "list", "-o", "id"])), "");
+    assert_eq!(good(tenure(&address, folder.path(), &["queue", "list", "--no-headers"])), "");
     let held = good(tenure(
         &address,
         folder.path(),

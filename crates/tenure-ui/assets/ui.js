@@ -58,6 +58,8 @@ function clock(at) {
 function say(text, link) {
   if (old.dataset.says === text) return;
   old.dataset.says = text;
+  // What was well may be so no longer.
+  document.body.classList.toggle("stale", text !== "");
   old.hidden = text === "";
   old.textContent = text;
   if (link) {

@@ -45,7 +45,12 @@ pub(super) fn run(
     let jobs = preview["matched"].as_u64().unwrap_or_default();
     let more = if preview["capped"] == true { " or more" } else { "" };
     let plural = if jobs == 1 && more.is_empty() { "job matches" } else { "jobs match" };
-    with.out.tell(&format!("{jobs}{more} {plural}{}", sample(&preview, jobs)));
+    if jobs == 0 && !more.is_empty() {
+        with.out
+            .tell("no match found yet: the search stopped after 5 seconds, before it had examined all jobs");
+    } else {
+        with.out.tell(&format!("{jobs}{more} {plural}{}", sample(&preview, jobs)));
+    }
     if meant.dry_run || (jobs == 0 && more.is_empty()) {
         return Ok(());
     }

@@ -76,7 +76,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         format!("{} {}", or_more(matched, is_cut), if matched == 1 && !is_cut { "job" } else { "jobs" });
     let chosen = proposed(&meant.search);
     Ok(html! {
-        h1 { @if matched > 0 { (many) @if matched == 1 && !is_cut { " matches" } @else { " match" } } @else { "No matching jobs" @if is_cut { " found" } } }
+        h1 { @if matched > 0 { (many) @if matched == 1 && !is_cut { " matches" } @else { " match" } } @else { @if is_cut { "No match found yet" } @else { "No matching jobs" } } }
         @if !meant.search.is_empty() { p { "Search: " code { (meant.search) } ". It runs again when the operation starts." } }
         @if matched > 0 {
             p { "Newest: " @for id in list(&preview, "sample").iter().filter_map(Value::as_str) {
@@ -104,7 +104,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
             }
             p.faint { "It runs as a background job: you can leave this page, follow its progress and cancel it." }
         } @else if is_cut {
-            (empty("The search stopped early", "It looked at the newest jobs only and found no match. Add a state, queue or kind to search fewer jobs."))
+            (empty("The search stopped early", "It found no match among the newest jobs in 5 seconds. Older jobs may match: add a state, queue or kind to search fewer jobs."))
         } @else { (empty("No matching jobs", "Change the search and try again.")) }
     })
 }

@@ -78,6 +78,9 @@ async fn body(visit: &Visit, id: &str, shown: Shown) -> Result<Markup, Trouble> 
                 }
             }
             (part(&why, |why| html! { p.why { (sentence(visit, &visit.likes.zone, text(why, "detail"))) } }))
+            @if let Some(left) = unused(&job) {
+                p.faint { "It is not retried, although " (left) (if left == 1 { " attempt was" } else { " attempts were" }) " left: the error is final." }
+            }
             @if let Some(fraction) = job["progress"]["fraction"].as_f64().filter(|_| standing == "running") {
                 p.progress {
                     progress max="1" value=(fraction) aria-label="Progress" {}
@@ -108,6 +111,12 @@ async fn body(visit: &Visit, id: &str, shown: Shown) -> Result<Markup, Trouble> 
         } }
         (copied::of_job(visit, &job))
     })
+}
+
+/// Attempts that a job had left when it failed for good.
+fn unused(job: &Value) -> Option<u64> {
+    let left = job["max_attempts"].as_u64()?.checked_sub(job["attempt"].as_u64()?)?;
+    Some(left).filter(|left| *left > 0 && job["state"] == "failed" && job["error"].is_object())
 }
 
 /// How long an attempt still takes, if it goes on as it has; of its first moments nothing is said.

@@ -1,12 +1,14 @@
 //! Webhooks: who is told what happens.
 
+use std::collections::BTreeMap;
+
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{empty, list, proof, text, time};
+use crate::parts::{empty, list, proof, state, text, time};
 use crate::visit::Visit;
 
 /// What can be told, and what that is.
@@ -20,6 +22,9 @@ pub(crate) const SORTS: [(&str, &str); 7] = [
     ("*", "all events"),
 ];
 
+/// Of so many webhooks the latest delivery is looked at.
+const ASKED: usize = 20;
+
 /// `GET webhooks`
 pub(crate) async fn page(visit: Visit) -> Response {
     let body = body(&visit).await;
@@ -29,18 +34,32 @@ pub(crate) async fn page(visit: Visit) -> Response {
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     let found = visit.get("/v1/webhooks").await?;
     let hooks = list(&found, "items");
+    let mut failing = BTreeMap::new();
+    for hook in hooks.iter().take(ASKED) {
+        if let Some(why) = why_failing(visit, hook).await {
+            failing.insert(text(hook, "id"), why);
+        }
+    }
     Ok(html! {
         h1 { "Webhooks" }
         div #list data-live {
             @if hooks.is_empty() {
                 (empty("No webhooks yet", "A webhook sends events to a URL, signed and with retries."))
-            } @else { (table(visit, hooks)) }
+            } @else { (table(visit, hooks, &failing)) }
         }
         @if visit.may("manage").await { (form(visit)) }
     })
 }
 
-fn table(visit: &Visit, hooks: &[Value]) -> Markup {
+/// Why the latest delivery has not arrived, if it was tried.
+async fn why_failing(visit: &Visit, hook: &Value) -> Option<String> {
+    let path = format!("/v1/webhooks/{}/deliveries?limit=1", encoded(text(hook, "id")));
+    let found = visit.get(&path).await.ok().filter(|_| hook["enabled"] == true)?;
+    let last = list(list(&found, "items").first()?, "attempts").last()?;
+    last["error"].as_str().map(str::to_owned)
+}
+
+fn table(visit: &Visit, hooks: &[Value], failing: &BTreeMap<&str, String>) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label="Webhooks" {
             table.rows {
@@ -52,7 +71,12 @@ fn table(visit: &Visit, hooks: &[Value]) -> Markup {
                 tbody { @for hook in hooks {
                     tr {
                         th scope="row" { a href=(visit.at(&format!("webhooks/{}", encoded(text(hook, "id"))))) { (text(hook, "url")) } }
-                        td { (standing(hook)) }
+                        td {
+                            @match failing.get(text(hook, "id")) {
+                                Some(why) => { (state("failed")) " " span.faint { "last delivery: " (why) } }
+                                None => { (standing(hook)) }
+                            }
+                        }
                         td { (words(hook, "types")) }
                         td { (words(hook, "queues")) }
                         td { (words(hook, "kinds")) }

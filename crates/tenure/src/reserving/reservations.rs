@@ -34,6 +34,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct Reservations {
     tenure: Tenure,
     who: String,
+    is_compatible: bool,
     slips: Arc<Mutex<BTreeMap<String, Weak<Slip>>>>,
 }
 
@@ -42,7 +43,7 @@ impl Tenure {
     #[must_use]
     pub fn reservations(&self) -> Reservations {
         let who = format!("Reserver-{}", self.draw_lease_id());
-        Reservations { tenure: self.clone(), who, slips: Arc::default() }
+        Reservations { tenure: self.clone(), who, is_compatible: false, slips: Arc::default() }
     }
 }
 
@@ -51,6 +52,22 @@ impl Reservations {
     #[must_use]
     pub fn named(mut self, who: &str) -> Self {
         who.clone_into(&mut self.who);
+        self
+    }
+
+    /// Accepts the periods of Azure blob leases only: 15 to 60 whole seconds.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), tenure::Error> {
+    /// # let tenure = tenure::OpenOptions::new().app("shop").open("memory:").await?;
+    /// let reservations = tenure.reservations().compatible();
+    /// assert!(reservations.reserve("stock-taking", Duration::from_secs(61)).await.is_err());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn compatible(mut self) -> Self {
+        self.is_compatible = true;
         self
     }
 
@@ -73,6 +90,13 @@ impl Reservations {
     ) -> Result<Result<Reservation, LeaseRefusal>, Error> {
         let lease = self.lease(job)?;
         check_period(period)?;
+        if self.is_compatible {
+            Ttl::compatible(period.as_secs_f64()).map_err(|wrong| Invalid {
+                field: "period".to_owned(),
+                allowed: "15 to 60 whole seconds, as for Azure blob leases".to_owned(),
+                ..wrong
+            })?;
+        }
         let hold = self.tenure.leases().hold_own(&lease).ttl(period).who(&self.who);
         let held = match hold.try_now().await {
             Ok(held) => held,

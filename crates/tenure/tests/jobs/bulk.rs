@@ -125,6 +125,22 @@ async fn what_jobs_are_counted_by_is_told_whole_and_all_else_up_to_a_bound() {
     assert_eq!(by_looking.some, by_counters.some);
 }
 
+/// A page looks at the newest jobs only, and a preview of one page denied the jobs behind it.
+#[tokio::test]
+async fn a_rare_job_behind_very_many_others_is_found_by_looking_further() {
+    let lab = lab();
+    for _ in 0..3 {
+        charges(lab.tenure(), 10_000).await;
+    }
+    lab.tenure().enqueue(Charge { cents: 77_777 }).await.unwrap();
+    for _ in 0..3 {
+        charges(lab.tenure(), 10_000).await;
+    }
+    let filter = search("args.cents:77777", lab.now()).unwrap();
+    let found = lab.tenure().jobs().meant(&filter).await.unwrap();
+    assert_eq!((found.jobs, found.some.len()), (1, 1), "{found:?}");
+}
+
 #[tokio::test]
 async fn an_operation_says_of_how_many_it_was_asked_for_as_they_were_told_before() {
     let lab = lab();

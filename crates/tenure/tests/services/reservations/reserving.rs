@@ -169,6 +169,22 @@ async fn names_of_jobs_are_refused_or_distinct() {
     assert!(elsewhere.reservations().reserve("report", PERIOD).await.unwrap().is_ok());
 }
 
+/// T010: the periods of Azure blob leases, for a program that may still run against them.
+#[tokio::test]
+async fn a_compatible_reserver_takes_15_to_60_whole_seconds_only() {
+    let fleet = fleet();
+    let (tenure, _) = two(&fleet).await;
+    let compatible = tenure.reservations().compatible();
+    for period in [14 * SECOND, SECOND * 31 / 2, 61 * SECOND, Duration::from_secs(86_400)] {
+        let error = compatible.reserve("report", period).await.unwrap_err();
+        let Error::Invalid(wrong) = &error else { panic!("{period:?}: {error}") };
+        assert!(wrong.field == "period" && wrong.allowed.contains("15 to 60 whole seconds"), "{error}");
+    }
+    for period in [15 * SECOND, 60 * SECOND] {
+        compatible.reserve("report", period).await.unwrap().unwrap().cancel().await.unwrap();
+    }
+}
+
 /// V-R2: busy, invalid, unavailable and lost are four different answers.
 #[tokio::test]
 async fn busy_invalid_unavailable_and_lost_are_told_apart() {
