@@ -72,11 +72,11 @@ pub(crate) fn text_of(said: &DbError) -> String {
 
 /// Returns the cause that a client may learn.
 fn cause_of(code: &SqlState) -> Option<FaultCause> {
-    match code {
-        &SqlState::DISK_FULL => Some(FaultCause::DiskFull),
-        &SqlState::READ_ONLY_SQL_TRANSACTION => Some(FaultCause::ReadOnly),
-        &SqlState::TOO_MANY_CONNECTIONS => Some(FaultCause::TooManyConnections),
-        &SqlState::OUT_OF_MEMORY => Some(FaultCause::OutOfMemory),
+    match *code {
+        SqlState::DISK_FULL => Some(FaultCause::DiskFull),
+        SqlState::READ_ONLY_SQL_TRANSACTION => Some(FaultCause::ReadOnly),
+        SqlState::TOO_MANY_CONNECTIONS => Some(FaultCause::TooManyConnections),
+        SqlState::OUT_OF_MEMORY => Some(FaultCause::OutOfMemory),
         _ => None,
     }
 }
