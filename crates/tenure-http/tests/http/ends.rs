@@ -164,7 +164,7 @@ async fn a_job_that_waits_is_changed_as_it_was_looked_at() {
             .ask("PATCH", "/v1/jobs/0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10", &["If-Match: *"], "{}")
             .await
             .status,
-        410,
-        "its id is older than any job is kept for"
+        404,
+        "its id is old, and no job ever had it"
     );
 }
