@@ -1,7 +1,7 @@
 //! A file that is replaced, or loses its log, while it is open: within a second nothing more is acknowledged.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_sqlite::Options;
 use tenure_store::{Fault, Jobs, Store, Views};
@@ -15,10 +15,11 @@ fn refused_after(damage: impl FnOnce(&Path)) -> String {
         let store = open_live(&file, Options::default());
         store.enqueue(new_jobs(1, 3)).await.unwrap();
         damage(&file);
-        let damaged = Instant::now();
+        let (clock, limit) = (store.clock(), Duration::from_secs(1));
+        let damaged = clock.moment();
         for number in 10.. {
             match store.enqueue(new_jobs(number, 1)).await {
-                Ok(_) => assert!(damaged.elapsed() < Duration::from_secs(1), "it goes on unnoticed"),
+                Ok(_) => assert!(clock.moment().since(damaged) < limit, "it goes on unnoticed"),
                 Err(Fault::Broken(told)) => {
                     assert!(matches!(store.counts().await, Err(Fault::Broken(_))), "reads are refused, too");
                     store.close().await.unwrap_or(());
