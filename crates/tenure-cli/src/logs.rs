@@ -39,18 +39,18 @@ impl Logs {
     /// For a program that stays.
     pub(crate) fn of(settings: &Resolved) -> Result<Self, Failure> {
         let form = Form::of(settings, std::io::stderr().is_terminal());
-        Ok(Self::listen(level(settings)?, form))
+        Ok(Self::listen(level(settings, WARNINGS)?, form))
     }
 
     /// Chooses anew what is told.
     pub(crate) fn choose(&self, settings: &Resolved) -> Result<bool, Failure> {
-        Ok((self.choose)(level(settings)?))
+        Ok((self.choose)(level(settings, WARNINGS)?))
     }
 
     fn listen(filter: EnvFilter, form: Form) -> Self {
         let builder = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(std::io::stderr)
+            .with_writer(|| screen::LogLines)
             .with_ansi(form == Form::Lines && screen::is_coloured(&std::io::stderr()))
             .with_span_events(FmtSpan::NONE)
             // A closed standard error must not end the program.
@@ -72,17 +72,22 @@ impl Logs {
     }
 }
 
+/// The default level.
+pub(crate) const WARNINGS: &str = "warn";
+/// The default level of a command that shows each failed attempt itself.
+pub(crate) const WITHOUT_FAILURES: &str = "warn,tenure::worker::failures=off";
+
 /// For a command that comes to its end: what is wrong with the settings it tells elsewhere.
-pub(crate) fn listen() {
+pub(crate) fn listen(default: &str) {
     let settings = Resolved::of_person(&Env::real());
     let form = if settings.text("log.format") == Some("json") { Form::Json } else { Form::Lines };
-    let filter = level(&settings).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = level(&settings, default).unwrap_or_else(|_| EnvFilter::new(default));
     Logs::listen(filter, form);
 }
 
-fn level(settings: &Resolved) -> Result<EnvFilter, Failure> {
+fn level(settings: &Resolved, default: &str) -> Result<EnvFilter, Failure> {
     let level = settings.parsed("log.level", |text| EnvFilter::try_new(text))?;
-    Ok(level.unwrap_or_else(|| EnvFilter::new("warn")))
+    Ok(level.unwrap_or_else(|| EnvFilter::new(default)))
 }
 
 #[cfg(test)]

@@ -203,7 +203,10 @@ fn main() -> ExitCode {
     };
     // One that stays listens as its settings say.
     if !matches!(program.command, Command::Serve(_)) {
-        logs::listen();
+        logs::listen(match program.command {
+            Command::Dev(_) => logs::WITHOUT_FAILURES,
+            _ => logs::WARNINGS,
+        });
         if program.command.heeds_settings() {
             settings::Env::real().unknown().iter().for_each(|odd| complain(odd));
         }

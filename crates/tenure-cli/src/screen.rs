@@ -151,6 +151,21 @@ pub(crate) fn tell(text: &str) {
     let _ = write_line(To::Error, text);
 }
 
+/// Standard error for log lines: they appear above the pinned lines.
+pub(crate) struct LogLines;
+
+impl Write for LogLines {
+    /// Writes one event.
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        write_line(To::Error, String::from_utf8_lossy(event).trim_end_matches('\n'))?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Says something in the place of what was said last so; a terminal shows the last of it.
 pub(crate) fn tell_over(text: &str) {
     let mut out = std::io::stderr().lock();
