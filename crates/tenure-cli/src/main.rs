@@ -203,10 +203,8 @@ fn main() -> ExitCode {
     };
     // One that stays listens as its settings say.
     if !matches!(program.command, Command::Serve(_)) {
-        logs::listen(match program.command {
-            Command::Dev(_) => logs::WITHOUT_FAILURES,
-            _ => logs::WARNINGS,
-        });
+        let shows_failures = matches!(program.command, Command::Dev(_));
+        logs::listen(if shows_failures { logs::WITHOUT_FAILURES } else { logs::WARNINGS });
         if program.command.heeds_settings() {
             settings::Env::real().unknown().iter().for_each(|odd| complain(odd));
         }
