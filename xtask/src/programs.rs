@@ -38,8 +38,6 @@ const BOOK: &str = "the book";
 
 /// More threads than processors: most tests wait for servers and processes.
 const THREADS: &str = "--test-threads=4";
-/// With so few programs to run, the longest one runs alone at the end, and mostly waits.
-const FEW: (usize, &str) = (20, "--test-threads=8");
 
 /// A module with a lane of its own: its tests take turns with one browser, for as long as all others of its program.
 const BROWSER: (&str, &str) = ("tenure_cli it", "browser::");
@@ -144,10 +142,6 @@ pub fn run(
             "{} programs have not changed since they passed; `cargo xtask ci` runs them, too",
             all - programs.len()
         );
-    }
-    if programs.len() < FEW.0 {
-        let args = programs.iter_mut().flat_map(|program| &mut program.args);
-        args.filter(|arg| *arg == THREADS).for_each(|arg| FEW.1.clone_into(arg));
     }
     lanes::run(longest_first(programs), &texts, tally)
 }
