@@ -74,7 +74,7 @@ impl Logs {
 
 /// The default level.
 pub(crate) const WARNINGS: &str = "warn";
-/// The default level of a command that shows each failed attempt itself.
+/// This level for a command that shows each failed attempt itself.
 pub(crate) const WITHOUT_FAILURES: &str = "warn,tenure::worker::failures=off";
 
 /// For a command that comes to its end: what is wrong with the settings it tells elsewhere.
@@ -86,7 +86,9 @@ pub(crate) fn listen(default: &str) {
 }
 
 fn level(settings: &Resolved, default: &str) -> Result<EnvFilter, Failure> {
-    let level = settings.parsed("log.level", |text| EnvFilter::try_new(text))?;
+    // Every command has the same default in the settings, and a few have a narrower one.
+    let choose = |text: &str| EnvFilter::try_new(if text == WARNINGS { default } else { text });
+    let level = settings.parsed("log.level", choose)?;
     Ok(level.unwrap_or_else(|| EnvFilter::new(default)))
 }
 

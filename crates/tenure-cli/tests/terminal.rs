@@ -156,6 +156,7 @@ fn the_dashboard_and_the_next_commands_stay_in_sight_while_jobs_end_above_them()
         "{above:#?}"
     );
     assert!(lines.iter().all(|line| !line.contains("──") || line.contains("succeeded")), "{lines:#?}");
+    assert!(!sent.contains("attempt failed"), "each failure is shown once: {sent}");
     let end = lines_of(&sent);
     assert!(end.iter().any(|line| line.starts_with("stopped: ")), "{end:#?}");
     assert!(!end.iter().any(|line| line.contains("Ctrl-C stops")), "{end:#?}");
