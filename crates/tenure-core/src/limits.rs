@@ -185,5 +185,5 @@ pub const RRULE_INTERVAL: u32 = 100_000;
 pub const RRULE_COUNT: u32 = 10_000;
 /// Most days of a recurrence rule that are looked at for its next slot: more than a thousand years of them.
 pub const RRULE_STEPS: u32 = 400_000;
-/// Most days that are looked at for the last of the slots that a recurrence rule counts, each time it is read.
+/// Most days that Tenure examines for the last occurrence of a recurrence rule with COUNT, each time it reads the rule.
 pub const RRULE_COUNT_STEPS: u32 = 100_000;

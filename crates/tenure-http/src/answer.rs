@@ -67,8 +67,7 @@ impl Shown {
         }
     }
 
-    /// The same with the URLs and fields of this site. By the tag it is the same document, however the server was
-    /// addressed.
+    /// Returns the answer with the URLs and fields of this site. Its ETag does not depend on the host name.
     pub(crate) fn on(mut self, site: &Site) -> Self {
         if self.document.address(site) {
             self.body = site.text(&self.document);

@@ -66,7 +66,7 @@ impl FromRequestParts<Served> for Api {
         let who = parts.extensions.get::<Who>().cloned().ok_or_else(unguarded)?;
         let reveals = asks_to_reveal(parts.uri.query());
         let inner = Arc::clone(&served.0.inner);
-        // What is open from here on is to end.
+        // Streams and long polls that start now end with the service.
         let ending = (!inner.rules.ends_itself).then(|| inner.tenure.streams_end());
         let site = Site::of(parts, inner.rules.items.as_ref().map(|items| Arc::clone(&items.fields)));
         let asks = inner.rules.items.is_some().then(|| Arc::new(parts.clone()));
@@ -96,7 +96,7 @@ pub(crate) struct Rules {
     pub kind_labels: KindLabels,
     /// The rules of a service that mounts only the status pages.
     pub items: Option<ItemRules>,
-    /// Whether the server that has these routes ends open requests by itself.
+    /// True if the server ends open requests itself.
     pub ends_itself: bool,
 }
 
@@ -222,7 +222,7 @@ impl Api {
         &self.inner.rules.hiding
     }
 
-    /// How the client reaches these routes.
+    /// Returns the URL prefix and the fields of these routes.
     pub(crate) fn site(&self) -> &Site {
         &self.site
     }
@@ -411,7 +411,7 @@ impl Api {
         found.filter(is_reached).ok_or_else(|| self.missing(id))
     }
 
-    /// Whether the service that mounts the status pages lets this request reach the job.
+    /// Returns true if the service that mounts the status pages lets this request see the job.
     fn may_be_shown(&self, job: &JobRecord) -> bool {
         let Some(items) = &self.inner.rules.items else { return true };
         self.asks.as_ref().is_some_and(|asks| (items.may)(asks, job))
@@ -444,8 +444,7 @@ impl Api {
         Problem::new(ProblemType::Forbidden, detail)
     }
 
-    /// What is told of a job that is not there. Nothing is kept of a deleted job, so nobody can tell it from an id that
-    /// never had one.
+    /// Returns the problem for a missing job. A deleted job leaves no trace, so it looks like an ID that never existed.
     pub(crate) fn missing(&self, id: JobId) -> Problem {
         let detail =
             format!("job {id} not found: no such job was accepted, or it was deleted after its retention");

@@ -69,7 +69,7 @@ impl Asked {
     pub async fn enqueue_draft(&self, tenure: &Tenure, draft: Draft) -> Result<Response, Problem> {
         enqueue::enqueue(tenure, (&self.headers, &self.path, &self.site), draft).await.inspect_err(
             |problem| {
-                // This route is the service's own: nobody else writes it down.
+                // This route belongs to the service, so no middleware of this crate logs it.
                 if let Some(trouble) = problem.trouble() {
                     trouble.tell(0);
                 }

@@ -12,7 +12,7 @@ use tenure::JobId;
 use crate::answer::OPERATION_LOCATION;
 use crate::wire::JobDocument;
 
-/// How a proxy was asked.
+/// Scheme of the request that a proxy received.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The fields of a job that status pages show.
@@ -39,7 +39,7 @@ impl Site {
         Self { server: server(&parts.headers), prefix: trimmed(prefix.unwrap_or_default()), fields }
     }
 
-    /// The same routes, nested under this prefix.
+    /// Nests these routes under a prefix.
     pub(crate) fn under(self, prefix: &str) -> Self {
         Self { prefix: trimmed(prefix), ..self }
     }
@@ -52,7 +52,7 @@ impl Site {
         &self.prefix
     }
 
-    /// Whether only the status pages are mounted.
+    /// Returns true if only the status pages are mounted.
     pub(crate) fn has_only_items(&self) -> bool {
         self.fields.is_some()
     }
@@ -84,7 +84,7 @@ impl Site {
     }
 }
 
-/// How this server was addressed; empty if the client did not say.
+/// Returns the origin in the client's URL; empty if the client did not send it.
 fn server(asked: &HeaderMap) -> String {
     let said = |header: &HeaderName| asked.get(header).and_then(|said| said.to_str().ok());
     // A client that sends this header itself gets a URL that it cannot reach, and no other client does.

@@ -82,7 +82,7 @@ pub async fn traced(request: Request, next: Next) -> Response {
     }
 }
 
-/// Whether it is a valid `traceparent`.
+/// Returns true for a valid `traceparent`.
 pub(crate) fn is_parent(text: &str) -> bool {
     TraceContext::new(text, None).is_some()
 }

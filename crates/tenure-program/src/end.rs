@@ -20,7 +20,7 @@ pub struct End {
     /// Beyond which limit it was, in words, if it was ended for that.
     #[serde(default)]
     pub beyond: Option<String>,
-    /// Whether its deadline passed while its host stood still, so that its supervisor killed it.
+    /// True if the supervisor killed the program because its host, paused, did not extend the deadline.
     #[serde(default)]
     pub is_expired: bool,
     /// Processes that it had left behind, which were ended.

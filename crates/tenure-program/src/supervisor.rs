@@ -177,7 +177,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether its deadline has passed, and its host has set no later one.
+    /// Returns true if the deadline has passed and the host has set no later one.
     fn has_expired(&mut self) -> bool {
         let is_over = |deadline: Deadline| deadline.left().is_zero();
         if !self.deadline.is_some_and(is_over) {

@@ -20,9 +20,9 @@ const SHELF: &str = "bulk";
 /// So many are counted one by one, and for no longer than this: somebody waits for the number.
 const COUNTED: usize = 10_000;
 const COUNTED_FOR: Duration = Duration::from_millis(100);
-/// As long as none is found, it is looked further: a rare job may be far behind the newest ones.
+/// Time to look for the first match: a rare job may be far behind the newest ones.
 const SOUGHT_FOR: Duration = Duration::from_secs(5);
-/// Pages that are looked through at most.
+/// Most pages that one preview examines.
 const SOUGHT: usize = 10_000;
 /// Until an operation has ended it has come no further than this.
 const NEARLY: f64 = 0.99;

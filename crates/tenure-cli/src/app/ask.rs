@@ -20,7 +20,7 @@ use crate::with::{With, done_for, text};
 /// The store of a folder that runs, seen from that folder.
 const HERE: &str = ".tenure/apps.db";
 const SORTS: [&str; 2] = ["triggered", "continuous"];
-/// Options that are easily written behind the arguments of a program.
+/// Options of tenure that users often put after a program's arguments by mistake.
 const OWN: [&str; 7] = ["--db", "--url", "--context", "--set", "--wait", "--output", "-o"];
 
 /// Arguments of `tenure app`.

@@ -1,7 +1,7 @@
 //! The identity of a folder of programs: two folders never share a set, and copies of one folder do.
 //!
-//! It stands in a file of the folder, so that it moves and is deployed with the programs. A set belongs to the identity
-//! that claimed it first.
+//! A file in the folder holds the identity, so it moves and is deployed with the programs. A set belongs to the first
+//! identity that claims it.
 
 use std::fs::Permissions;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ const LONGEST: usize = 64;
 const OF_NAME: usize = 40;
 /// Of these, how many are random.
 const RANDOM: usize = 8;
-/// The name of the file while it is written begins so.
+/// Prefix of the file's temporary name.
 const BEGUN: &str = ".tenure-id-";
 
 /// Returns the identity of the folder, and gives it one if it has none.
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_folder_that_cannot_be_written_to_needs_the_file_or_a_set() {
-        // Nobody can write here, not even root.
+        // Not even root can write here.
         let folder = Path::new("/proc/self/attr");
         let refused = of(folder, None).unwrap_err().to_string();
         assert!(refused.contains("cannot write /proc/self/attr/tenure.id"), "{refused}");

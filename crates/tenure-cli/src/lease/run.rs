@@ -54,7 +54,7 @@ struct Held {
     ttl: Duration,
     /// Until then nobody else has it.
     until: Moment,
-    /// The same on the machine's clock, for the supervisor of the program.
+    /// Time of `until` on the machine's clock, for the program's supervisor.
     deadline: Deadline,
 }
 

@@ -68,7 +68,7 @@ pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
     Went { end, why, verdict, not_started: None }
 }
 
-/// The same time on the machine's clock. If this process stands still meanwhile, it is earlier, never later.
+/// Converts a time to the machine's clock. If this process is paused meanwhile, the result is earlier, never later.
 fn deadline(until: Moment) -> Deadline {
     let now = Deadline::now();
     now.after(until.since(SystemClock.moment()))

@@ -31,7 +31,7 @@ impl Zone {
     /// Takes zones from a directory such as `/usr/share/zoneinfo`, in place of the database that is compiled in.
     ///
     /// Call it when the program starts, on every host: hosts with different databases disagree on runs. `version` is
-    /// what [`Zone::database_version`] returns from then on.
+    /// what [`Zone::database_version`] returns afterwards.
     ///
     /// # Errors
     /// Refuses a directory without zones, and a call after a zone was named.

@@ -4,7 +4,7 @@ use super::super::cron::{Cron, Days, Dialect, Parts, ones};
 use super::super::wall::TimeOfDay;
 use super::words::{and, months_of, nth, ordinal, weekdays_of};
 
-/// So many times of a day are listed; more are told as a pattern.
+/// Most times of a day that a description lists; it shows more as a pattern.
 const LISTED: usize = 6;
 
 /// What the values of a field have in common.

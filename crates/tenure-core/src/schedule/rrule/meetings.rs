@@ -8,7 +8,7 @@ use super::Rrule;
 /// Every 7,919 seconds at 03:00:00 is once in 21 years, and the days between need not be tried.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Meetings {
-    /// So many days later, all is as before.
+    /// Days after which the pattern repeats.
     cycle: i64,
     /// A bit for each day of the cycle.
     bits: Vec<u64>,

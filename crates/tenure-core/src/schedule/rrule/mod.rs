@@ -21,7 +21,7 @@ use meetings::Meetings;
 
 /// A recurrence rule of RFC 5545 with the local time at which it starts.
 ///
-/// It knows FREQ from SECONDLY to YEARLY, INTERVAL, COUNT, UNTIL, WKST, and BYMONTH, BYMONTHDAY, BYYEARDAY, BYWEEKNO,
+/// Supports FREQ from SECONDLY to YEARLY, INTERVAL, COUNT, UNTIL, WKST, and BYMONTH, BYMONTHDAY, BYYEARDAY, BYWEEKNO,
 /// BYDAY, BYHOUR, BYMINUTE, BYSECOND and BYSETPOS where the RFC lets them stand. Anything else is refused by name. The start
 /// is a slot only if it matches the rule.
 ///
@@ -188,7 +188,7 @@ impl Rrule {
         self.next_within(from, &mut limits::RRULE_STEPS.clone())
     }
 
-    /// The same, looked for in so many steps. What is left of them is in `steps`: 0 if it looked no further.
+    /// Searches in at most `steps` steps, and leaves the unused ones in `steps`: 0 if the search was cut.
     fn next_within(&self, from: Wall, steps: &mut u32) -> Option<Wall> {
         self.search(from.max(self.start), steps).filter(|next| self.last.is_none_or(|last| *next <= last))
     }
