@@ -1,17 +1,23 @@
 //! Checks the documentation in the call of rustdoc that runs its examples.
 //!
 //! `cargo doc` would compile every dependency once more. `cargo test --doc` has them, so this program takes the place of
-//! rustdoc there: it writes the pages, with warnings denied, and runs the examples.
+//! rustdoc there: it writes the pages, with warnings denied, and runs the examples. It skips crates that passed and have
+//! not changed since. Cargo could select crates, too, but would build their dependencies with other features.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use crate::failure::Failure;
 use crate::files;
+use crate::fresh::{self, Texts};
 
 /// Names the real rustdoc; with it in its environment, this program is called as rustdoc.
 pub const RUSTDOC: &str = "XTASK_RUSTDOC";
+
+/// Set to check crates that have not changed, too.
+const COMPLETE: &str = "XTASK_COMPLETE";
 
 /// Options that only `--test` takes, and the ones with a value of their own.
 const ONLY_TESTS: &[&str] = &["--test", "--no-run", "--nocapture"];
@@ -19,15 +25,14 @@ const ONLY_TESTS_VALUED: &[&str] =
     &["--test-run-directory", "--test-args", "--persist-doctests", "--test-builder"];
 
 /// The environment in which cargo calls this program as rustdoc.
-pub fn env() -> Result<Vec<(String, String)>, Failure> {
+pub fn env(is_complete: bool) -> Result<Vec<(String, String)>, Failure> {
     let own = own_path()?;
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_default());
     let rustdoc = Some(cargo.with_file_name("rustdoc")).filter(|path| path.is_file());
     let rustdoc = rustdoc.unwrap_or_else(|| "rustdoc".into());
-    Ok(vec![
-        ("RUSTDOC".to_owned(), own.display().to_string()),
-        (RUSTDOC.to_owned(), rustdoc.display().to_string()),
-    ])
+    let complete = is_complete.then(|| (COMPLETE.to_owned(), "1".to_owned()));
+    let rustdoc = [("RUSTDOC", own.display().to_string()), (RUSTDOC, rustdoc.display().to_string())];
+    Ok(rustdoc.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(complete).collect())
 }
 
 /// This program. The build may have replaced the running file; its name leads to its successor.
@@ -38,14 +43,39 @@ pub fn own_path() -> Result<PathBuf, Failure> {
 
 /// Acts as rustdoc.
 pub fn run(rustdoc: &OsString, args: &[String]) -> ExitCode {
+    let passed = match library(args) {
+        Some(library) => check_library(rustdoc, args, &library).unwrap_or_else(|error| {
+            eprintln!("{}: {error}", library.display());
+            false
+        }),
+        None => succeeds(Command::new(rustdoc).args(args)),
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The compiled library whose examples a call tests.
+fn library(args: &[String]) -> Option<PathBuf> {
+    let value = |option: &str| Some(&args[args.iter().position(|arg| arg == option)? + 1]);
+    let own = format!("{}=", value("--crate-name")?);
     let is_test = args.iter().any(|arg| arg == "--test");
-    let pages = !is_test || succeeds(Command::new(rustdoc).args(for_pages(args)).args(["-D", "warnings"]));
+    is_test.then(|| args.iter().find_map(|arg| arg.strip_prefix(&own)).map(PathBuf::from))?
+}
+
+fn check_library(rustdoc: &OsString, args: &[String], library: &PathBuf) -> io::Result<bool> {
+    let (said, texts) = (library.with_extension("documentation"), Texts::of(&files::root())?);
+    let is_complete = std::env::var_os(COMPLETE).is_some();
+    if !is_complete && fresh::has_passed(&said, std::slice::from_ref(library), &texts) {
+        return Ok(true);
+    }
+    fresh::start(&said, &texts)?;
+    let pages = succeeds(Command::new(rustdoc).args(for_pages(args)).args(["-D", "warnings"]));
     let examples = succeeds(Command::new(rustdoc).args(args));
-    if pages && examples { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    fresh::end(&said, pages && examples)?;
+    Ok(pages && examples)
 }
 
 fn succeeds(command: &mut Command) -> bool {
-    command.env_remove(RUSTDOC).status().is_ok_and(|status| status.success())
+    command.env_remove(RUSTDOC).env_remove(COMPLETE).status().is_ok_and(|status| status.success())
 }
 
 /// The arguments of the call that writes the pages.
@@ -67,6 +97,15 @@ fn for_pages(args: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_library_is_found_by_the_name_of_its_crate() {
+        let args = |call: &str| call.split(' ').map(str::to_owned).collect::<Vec<String>>();
+        let call = "--crate-name a --test a.rs --extern ab=ab.rlib --extern a=liba-1.rlib";
+        assert_eq!(library(&args(call)), Some("liba-1.rlib".into()));
+        assert_eq!(library(&args("--crate-name a a.rs --extern a=liba-1.rlib")), None, "no test");
+        assert_eq!(library(&args("-vV")), None);
+    }
 
     #[test]
     fn the_pages_are_written_from_the_call_that_runs_the_examples() {

@@ -129,7 +129,7 @@ pub fn run(
     if plan.is_long {
         programs.extend(long(&programs)?);
     }
-    programs.push(documentation_of(root, &beside, linter)?);
+    programs.push(documentation_of(root, &beside, linter, plan)?);
     programs.push(own_command("book", BOOK, &[], root, &beside)?);
     let options: Vec<&str> =
         plan.is_long.then_some("--build").into_iter().chain(plan.is_complete.then_some("--online")).collect();
@@ -170,10 +170,15 @@ fn long(programs: &[Program]) -> Result<Vec<Program>, Failure> {
 }
 
 /// Cargo knows how to call rustdoc for each crate; this program stands in for rustdoc, to check the pages as well.
-fn documentation_of(root: &Path, beside: &Path, linter: Option<&Path>) -> Result<Program, Failure> {
+fn documentation_of(
+    root: &Path,
+    beside: &Path,
+    linter: Option<&Path>,
+    plan: Plan,
+) -> Result<Program, Failure> {
     let args = ["test", "--workspace", "--locked", "--no-fail-fast", "--doc"];
     let mut env = linting(linter);
-    env.extend(documentation::env()?);
+    env.extend(documentation::env(plan.is_complete)?);
     Ok(Program {
         name: DOCUMENTATION.to_owned(),
         file: cargo(root).get_program().into(),
