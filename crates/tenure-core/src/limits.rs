@@ -173,6 +173,8 @@ pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 pub const LONGEST_JITTER: Duration = Duration::from_secs(24 * 3600);
 /// Most instants, or times in a day, that a schedule lists.
 pub const SCHEDULE_TIMES: usize = 1_000;
+/// Most rules in one schedule.
+pub const SCHEDULE_RULES: usize = 16;
 /// Most days that a schedule leaves out by name.
 pub const CALENDAR_DAYS: usize = 10_000;
 /// Most days in a row that are looked at and left out before a schedule counts as ended.

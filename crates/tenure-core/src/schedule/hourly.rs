@@ -59,7 +59,12 @@ impl Schedule {
                 Some(u64::try_from(slots(high)? - slots(low)?).unwrap_or(0))
             }
             Rule::Cron(cron) => self.of_cron(cron, low, high, known),
-            Rule::Every(_) | Rule::Times(_) | Rule::Delay(_) | Rule::Rrule(_) | Rule::At(_) => None,
+            Rule::Every(_)
+            | Rule::Times(_)
+            | Rule::Delay(_)
+            | Rule::Rrule(_)
+            | Rule::At(_)
+            | Rule::AnyOf(_) => None,
         }
     }
 

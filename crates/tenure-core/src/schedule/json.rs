@@ -7,12 +7,12 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::length::Length;
-use super::text::one_of;
+use super::text::{check_length, one_of};
 use super::{
     At, BadSchedule, Bounds, Calendar, Cron, Delay, Dialect, Every, Jitter, Rrule, Rule, Schedule, Times,
     Zone,
 };
-use crate::Timestamp;
+use crate::{Timestamp, limits};
 
 /// The version of this form. A reader refuses one that it does not know.
 const VERSION: u32 = 1;
@@ -38,6 +38,9 @@ struct Form {
     rrule: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     weekly: Option<std::collections::BTreeMap<String, Vec<String>>>,
+    /// Several rules, each as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    any_of: Option<Vec<String>>,
 
     /// Belongs to `cron`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,6 +96,9 @@ impl Form {
             Rule::Delay(delay) => Self { delay: Some(Length(delay.span()).to_string()), ..form },
             Rule::Rrule(rule) => Self { rrule: Some(rule.text().to_owned()), ..form },
             Rule::At(at) => Self { at: Some(OneOrMany::Many(at.instants().to_vec())), ..form },
+            Rule::AnyOf(rules) => {
+                Self { any_of: Some(rules.iter().map(ToString::to_string).collect()), ..form }
+            }
             Rule::Times(times) if times.are_daily() => {
                 Self { daily: Some(times.on(0).iter().map(ToString::to_string).collect()), ..form }
             }
@@ -128,9 +134,18 @@ impl Form {
         }
         if let Some(text) = self.rrule.take() {
             let (rule, zone) = Rrule::parse(&text)?;
-            let given = self.zone.take().map(|name| Zone::named(&name)).transpose()?;
-            self.zone = one_of(zone, given)?.map(|zone| zone.to_string());
+            self.agree(zone)?;
             rules.push(Rule::Rrule(Box::new(rule)));
+        }
+        if let Some(texts) = self.any_of.take() {
+            let mut all = Vec::new();
+            for text in texts.iter().take(limits::SCHEDULE_RULES + 1) {
+                check_length(text)?;
+                let (rule, zone) = Rule::parse(text)?;
+                self.agree(zone)?;
+                all.push(rule);
+            }
+            rules.push(Rule::any_of(all)?);
         }
         if let Some(days) = self.weekly.take() {
             rules.push(Rule::Times(Times::weekly(days)?));
@@ -143,8 +158,15 @@ impl Form {
         match rules.pop() {
             Some(rule) if number == 1 => Ok(rule),
             _ => Err(BadSchedule::new("schedule", format_args!("{number} rules"))
-                .instead("exactly one of cron, every, delay, at, daily, weekly, rrule")),
+                .instead("exactly one of cron, every, delay, at, daily, weekly, rrule, any_of")),
         }
+    }
+
+    /// Takes over the zone that a rule names itself.
+    fn agree(&mut self, zone: Option<Zone>) -> Result<(), BadSchedule> {
+        let given = self.zone.take().map(|name| Zone::named(&name)).transpose()?;
+        self.zone = one_of(zone, given)?.map(|zone| zone.to_string());
+        Ok(())
     }
 
     fn schedule(mut self) -> Result<Schedule, BadSchedule> {

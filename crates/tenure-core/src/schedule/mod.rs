@@ -99,10 +99,8 @@ impl Schedule {
     /// Creates a schedule from a rule, in UTC and without bounds.
     #[must_use]
     pub fn new(mut rule: Rule) -> Self {
-        if let Rule::Rrule(rule) = &mut rule {
-            // A rule that another schedule counted ends as before if it cannot be counted here.
-            rule.count_in(&Zone::utc()).ok();
-        }
+        // A rule that another schedule counted ends as before if it cannot be counted here.
+        rule.count_in(&Zone::utc()).ok();
         Self { rule, zone: Zone::utc(), bounds: Bounds::default(), except: Calendar::default(), jitter: None }
     }
 
@@ -111,9 +109,7 @@ impl Schedule {
     /// # Errors
     /// Refuses a time zone in which no run would be left.
     pub fn in_zone(mut self, zone: Zone) -> Result<Self, BadSchedule> {
-        if let Rule::Rrule(rule) = &mut self.rule {
-            rule.count_in(&zone)?;
-        }
+        self.rule.count_in(&zone)?;
         Self { zone, ..self }.checked()
     }
 

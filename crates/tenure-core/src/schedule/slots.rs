@@ -25,21 +25,26 @@ impl Schedule {
     /// It takes microseconds even if the run is years away, and is bounded if there is none.
     #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
-        let after = self.bounds.after(after);
-        let slot = match &self.rule {
+        let slot = self.next_of(&self.rule, self.bounds.after(after))?;
+        (!self.bounds.have_ended(slot)).then_some(slot)
+    }
+
+    /// Returns the first slot of one of the rules, regardless of the bounds.
+    fn next_of(&self, rule: &Rule, after: Timestamp) -> Option<Timestamp> {
+        match rule {
             Rule::Cron(cron) => self.next_local(cron.repeats(), &|wall| cron.next(wall), after),
             Rule::Times(times) => self.next_local(Repeats::Once, &|wall| times.next(wall), after),
-            Rule::Rrule(rule) => self.next_local(rule.repeats(), &|wall| rule.next(wall), after),
+            Rule::Rrule(rule) => {
+                let own = self.next_local(rule.repeats(), &|wall| rule.next(wall), after);
+                let own = own.filter(|slot| rule.until().is_none_or(|until| *slot <= until));
+                let added = self.next_local(Repeats::Once, &|wall| rule.next_added(wall), after);
+                own.into_iter().chain(added).min()
+            }
             Rule::Every(every) => self.next_allowed(&|after| every.next(after), after),
             Rule::Delay(delay) => self.next_delayed(*delay, after),
             Rule::At(at) => self.next_allowed(&|after| at.next(after), after),
-        }?;
-        let until = match &self.rule {
-            Rule::Rrule(rule) => rule.until(),
-            Rule::Cron(_) | Rule::Times(_) | Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => None,
-        };
-        let has_ended = self.bounds.have_ended(slot) || until.is_some_and(|until| slot > until);
-        (!has_ended).then_some(slot)
+            Rule::AnyOf(rules) => rules.iter().filter_map(|rule| self.next_of(rule, after)).min(),
+        }
     }
 
     /// Like [`Schedule::next_after`], with the effect of a clock change.
@@ -104,18 +109,27 @@ impl Schedule {
     }
 
     fn slot(&self, at: Timestamp) -> Slot {
-        let second = at.as_micros().div_euclid(SECOND);
-        let change = match &self.rule {
-            Rule::Cron(cron) => passage::change_at(&self.zone, second, &|wall| cron.next(wall) == Some(wall)),
-            Rule::Times(times) => {
-                passage::change_at(&self.zone, second, &|wall| times.next(wall) == Some(wall))
-            }
+        Slot { at, change: self.change(&self.rule, at) }
+    }
+
+    /// Returns the effect of a clock change on a slot of a rule.
+    fn change(&self, rule: &Rule, at: Timestamp) -> Option<ClockChange> {
+        let of = |is_match: &dyn Fn(Wall) -> bool| {
+            passage::change_at(&self.zone, at.as_micros().div_euclid(SECOND), is_match)
+        };
+        match rule {
+            Rule::Cron(cron) => of(&|wall| cron.next(wall) == Some(wall)),
+            Rule::Times(times) => of(&|wall| times.next(wall) == Some(wall)),
             Rule::Rrule(rule) => {
-                passage::change_at(&self.zone, second, &|wall| rule.next(wall) == Some(wall))
+                of(&|wall| rule.next(wall) == Some(wall) || rule.next_added(wall) == Some(wall))
+            }
+            Rule::AnyOf(rules) => {
+                let before = at.before(std::time::Duration::from_micros(1));
+                let has_slot = |rule: &&Rule| self.next_of(rule, before) == Some(at);
+                rules.iter().find(has_slot).and_then(|rule| self.change(rule, at))
             }
             Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => None,
-        };
-        Slot { at, change }
+        }
     }
 
     /// The first slot of a rule that speaks of local times.

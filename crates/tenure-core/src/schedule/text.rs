@@ -10,6 +10,9 @@ use crate::limits;
 /// The words that a line can begin with.
 const KNOWN: &str = "write a cron expression such as `0 */5 * * * *`, `every 10m`, `daily 09:30`, `weekly mon-fri 09:30`, `delay 10m` or `at 2026-03-29T02:30:00Z`";
 
+/// Stands between two rules.
+const OR: &str = " or ";
+
 impl Schedule {
     /// Parses a schedule from text.
     ///
@@ -24,6 +27,9 @@ impl Schedule {
     /// | `daily 09:30, 17:00` | [`Times`] |
     /// | `weekly mon-fri 09:30; sat 10:00` | [`Times`] |
     /// | `DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO` | [`Rrule`] |
+    ///
+    /// Several rules are written with ` or ` between them: `daily 09:30 or weekly sat 12:00`; see [`Rule::AnyOf`]. They
+    /// have one time zone, written once.
     ///
     /// Each form may be followed by ` in Europe/Berlin`, or begin with `CRON_TZ=Europe/Berlin`. The default time zone
     /// is UTC.
@@ -102,8 +108,19 @@ pub(super) fn one_of(own: Option<Zone>, of_schedule: Option<Zone>) -> Result<Opt
 }
 
 impl Rule {
-    /// Reads a rule, and the zone of one that names it itself.
-    fn parse(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
+    /// Reads one rule or more, and the zone of those that name it themselves.
+    pub(super) fn parse(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
+        let (mut rules, mut zone, mut offset) = (Vec::new(), None, 0);
+        for part in text.split(OR) {
+            let (rule, own) = Self::parse_one(part).map_err(|bad| bad.moved(offset))?;
+            zone = one_of(own, zone)?;
+            rules.push(rule);
+            offset += part.len() + OR.len();
+        }
+        Ok((Self::any_of(rules)?, zone))
+    }
+
+    fn parse_one(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
         let line = Part { text, offset: 0 }.trimmed();
         let upper = line.text.get(..7).unwrap_or(line.text).to_ascii_uppercase();
         if ["RRULE:", "DTSTART", "FREQ=", "EXDATE", "RDATE", "EXRULE"]
@@ -192,6 +209,10 @@ impl fmt::Display for Rule {
             Self::Delay(delay) => delay.fmt(f),
             Self::Rrule(rule) => rule.fmt(f),
             Self::At(at) => at.fmt(f),
+            Self::AnyOf(rules) => {
+                let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+                f.write_str(&rules.join(OR))
+            }
         }
     }
 }

@@ -44,7 +44,12 @@ pub(super) fn first_slot(new: &NewTimer, decided: Option<Timestamp>, now: Timest
     let from = match new.schedule.rule() {
         // An instant that comes while its timer is being set is meant as well.
         Rule::At(_) => now.before(IN_TIME),
-        Rule::Cron(_) | Rule::Times(_) | Rule::Every(_) | Rule::Delay(_) | Rule::Rrule(_) => now,
+        Rule::Cron(_)
+        | Rule::Times(_)
+        | Rule::Every(_)
+        | Rule::Delay(_)
+        | Rule::Rrule(_)
+        | Rule::AnyOf(_) => now,
     };
     new.schedule.next_after(decided.map_or(from, |decided| decided.max(from)))
 }

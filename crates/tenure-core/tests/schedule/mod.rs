@@ -11,6 +11,7 @@ mod oracle;
 mod refused;
 mod rrule;
 mod rrule_agreement;
+mod several;
 mod unix;
 mod vectors;
 mod wishes;

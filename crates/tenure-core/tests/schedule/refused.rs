@@ -95,10 +95,33 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
         ("* 1-2-3 * * *", "hour at column 5: \"2-3\" is not a valid hour; expected 0 to 23"),
         ("* *-5 * * *", "hour at column 3: \"*\" is not a valid hour; expected 0 to 23"),
         ("* +5 * * *", "hour at column 3: \"+5\" is not a valid hour; expected 0 to 23"),
-        ("* * * *", "cron: 4 fields instead of 5 or 6; write [second] minute hour day month weekday"),
         (
-            "0 0 0 1 1 * 2026",
-            "cron at column 13: 7 fields instead of 5 or 6; set a start and an end on the schedule instead of a year",
+            "* * * *",
+            "cron: 4 fields instead of 5 to 7; write [second] minute hour day month weekday [year]; a year needs a second",
+        ),
+        (
+            "0 0 1 1 * 2026",
+            "cron at column 11: a year as the 6th field; write 7 fields, with a second before the minute",
+        ),
+        (
+            "0 0 0 1 1 * 26",
+            "year at column 13: `26` is not a year or a range of years; expected 1970 to 2199, such as 2027, 2027-2030 or 2027/2",
+        ),
+        (
+            "0 0 0 29 2 * 2027",
+            "day at column 7: this day never occurs in February of these years; use `L` of the unix dialect for the last day of a month",
+        ),
+        (
+            "every 1h or delay 10m",
+            "schedule: a delay cannot be combined with other rules; use `every` for a fixed interval",
+        ),
+        (
+            "daily 09:30 or noon",
+            "schedule: \"noon\" is not a schedule; write a cron expression such as `0 */5 * * * *`, `every 10m`, `daily 09:30`, `weekly mon-fri 09:30`, `delay 10m` or `at 2026-03-29T02:30:00Z`",
+        ),
+        (
+            "DTSTART;TZID=Europe/Berlin:20260101T090000 RRULE:FREQ=DAILY or DTSTART;TZID=Asia/Tokyo:20260101T090000 RRULE:FREQ=DAILY",
+            "zone: the rule is in Asia/Tokyo, the schedule in Europe/Berlin",
         ),
         ("   * * bad * *", "day at column 8: \"bad\" is not a valid day; expected 1 to 31"),
         ("ncrontab  * * bad * *", "day at column 15: \"bad\" is not a valid day; expected 1 to 31"),
@@ -125,7 +148,7 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
         ("every 40000d", "interval at column 7: `40000d` is too long; expected at most 100 years"),
         (
             "0 0 0 1 1 * 2026 8",
-            "cron at column 13: 8 fields instead of 5 or 6; write [second] minute hour day month weekday",
+            "cron: 8 fields instead of 5 to 7; write [second] minute hour day month weekday [year]; a year needs a second",
         ),
         (
             "DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;INTERVAL=0",
@@ -168,19 +191,13 @@ fn what_silently_goes_wrong_elsewhere_is_refused_by_field_and_column() {
             "hour at column 8: \"?\" is not a valid hour; use `?`, `L`, `W` and `#` in days and weekdays only",
         ),
         ("delay 0", "delay at column 7: \"0\" is not a duration; write a duration such as `10m` or `1h30m`"),
-        ("0 0 * * * # comment", "cron at column 11: 7 fields instead of 5 or 6; remove the comment"),
-        (
-            "TZ=Asia/Tokyo 0 0 * * * in UTC",
-            "cron at column 25: 7 fields instead of 5 or 6; remove the second time zone",
-        ),
+        ("0 0 * * * # comment", "cron at column 11: a comment; remove the comment"),
+        ("TZ=Asia/Tokyo 0 0 * * * in UTC", "cron at column 25: two time zones; remove the second time zone"),
         (
             "quartz 0 0 12 * * ?",
             "cron at column 1: \"quartz\" is not a dialect; use `ncrontab` or `unix` before the fields",
         ),
-        (
-            "RDATE:20260105T093000Z",
-            "RDATE at column 1: RDATE is not supported; use a second schedule with `at` for extra times",
-        ),
+        ("RDATE:20260105T093000Z", "rrule: missing rule; write RRULE:FREQ=DAILY"),
         ("DTSTART:20260105T093000 FREQ=DAILY;", "rrule at column 36: empty part; remove the `;`"),
         (
             "at 2026-03-29T02:30:00",

@@ -252,8 +252,22 @@ fn what_is_not_supported_is_refused_by_name_and_column() {
         ("RRULE:FREQ=MONTHLY;BYWEEKNO=20;BYDAY=MO", "BYWEEKNO at column 44: requires FREQ=YEARLY"),
         ("RRULE:FREQ=YEARLY;BYEASTER=1", "rrule at column 43: BYEASTER is not supported"),
         (
-            "RRULE:FREQ=YEARLY EXDATE:20260106T093000",
-            "EXDATE at column 43: EXDATE is not supported; use the schedule's `except`",
+            "RRULE:FREQ=DAILY EXDATE:soon",
+            "EXDATE at column 42: \"EXDATE:soon\" is not a local time; write EXDATE",
+        ),
+        (
+            "RRULE:FREQ=DAILY EXDATE:20260106T093000Z",
+            "EXDATE at column 42: a UTC time, but DTSTART has no time zone; remove the `Z`",
+        ),
+        (
+            "RRULE:FREQ=DAILY RDATE;TZID=Asia/Tokyo:20260106T093000",
+            "RDATE at column 42: the time zone Asia/Tokyo is not the one of DTSTART; use the same TZID",
+        ),
+        ("RRULE:FREQ=DAILY EXRULE:FREQ=WEEKLY", "EXRULE at column 42: EXRULE is not supported; write EXDATE"),
+        ("RRULE:FREQ=DAILY DTSTART:20260106T093000", "DTSTART at column 42: more than one start"),
+        (
+            "RRULE:FREQ=DAILY;COUNT=1 EXDATE:20260105T093000",
+            "schedule: with these skipped days and bounds it never runs",
         ),
         (
             "RRULE:FREQ=FORTNIGHTLY",
@@ -275,7 +289,7 @@ fn what_is_not_supported_is_refused_by_name_and_column() {
             "RRULE:FREQ=MONTHLY;BYMONTHDAY=0",
             "BYMONTHDAY at column 44: `0` is out of range; expected 1 to 31 or -1 to -31",
         ),
-        ("RRULE:FREQ=HOURLY;BYSETPOS=1", "BYSETPOS at column 43: requires FREQ=DAILY or longer"),
+        ("RRULE:FREQ=SECONDLY;BYSETPOS=2", "rrule: the interval never meets the times"),
         ("RRULE:FREQ=DAILY;BYHOUR=24", "BYHOUR at column 42: `24` is out of range; expected 0 to 23"),
         (
             "RRULE:FREQ=DAILY;UNTIL=soon",
@@ -314,4 +328,62 @@ fn a_rule_is_printed_without_its_zone_and_read_again() {
     assert_eq!(serde_json::from_str::<Schedule>(&json).unwrap(), schedule);
     let in_json = r#"{"rrule": "DTSTART;TZID=Europe/Berlin:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO,WE"}"#;
     assert_eq!(serde_json::from_str::<Schedule>(in_json).unwrap(), schedule);
+}
+
+#[test]
+fn dates_are_taken_from_a_rule_and_added_to_it() {
+    let berlin = "DTSTART;TZID=Europe/Berlin:20260105T093000 RRULE:FREQ=DAILY;COUNT=5";
+    let found = |dates: &str| slots(&parse(&format!("{berlin} {dates}")), "2026-01-01T00:00:00Z", 9);
+    // COUNT counts the occurrences that are taken away, too.
+    assert_eq!(
+        found("EXDATE:20260105T093000,20260107T093000"),
+        ["2026-01-06T08:30:00Z", "2026-01-08T08:30:00Z", "2026-01-09T08:30:00Z"]
+    );
+    // A time in UTC, one in the zone, and a whole day.
+    assert_eq!(
+        found("EXDATE:20260105T083000Z EXDATE;TZID=Europe/Berlin:20260106T093000 EXDATE;VALUE=DATE:20260107"),
+        ["2026-01-08T08:30:00Z", "2026-01-09T08:30:00Z"]
+    );
+    // A time that is added may lie before the start, after the end, or meet the rule.
+    assert_eq!(
+        found(
+            "EXDATE;VALUE=DATE:20260106,20260107,20260108,20260109 RDATE:20260102T120000,20260105T093000,20260301T120000"
+        ),
+        ["2026-01-02T11:00:00Z", "2026-01-05T08:30:00Z", "2026-03-01T11:00:00Z"]
+    );
+    assert_eq!(found("RDATE:20260201T120000 EXDATE:20260201T120000").len(), 5, "EXDATE wins");
+    // Local times that clocks jump over are shifted like those of the rule.
+    let change = slots(
+        &parse("DTSTART;TZID=Europe/Berlin:20260328T120000 RRULE:FREQ=DAILY;COUNT=1 RDATE:20260329T023000"),
+        "2026-01-01T00:00:00Z",
+        9,
+    );
+    assert_eq!(change, ["2026-03-28T11:00:00Z", "2026-03-29T01:30:00Z"]);
+}
+
+#[test]
+fn a_rule_with_dates_is_printed_and_read_again() {
+    let text = "DTSTART;VALUE=DATE;TZID=Europe/Berlin:20260105\r\nRRULE:FREQ=DAILY\r\nRDATE;VALUE=DATE:20260101\r\n\
+                EXDATE;VALUE=DATE-TIME:20260107T000000\r\nEXDATE;VALUE=DATE:20260106";
+    let schedule = parse(text);
+    assert_eq!(
+        schedule.to_string(),
+        "DTSTART:20260105T000000 RRULE:FREQ=DAILY EXDATE:20260106,20260107T000000 RDATE:20260101T000000 in Europe/Berlin"
+    );
+    assert_eq!(parse(&schedule.to_string()), schedule);
+    assert_ne!(parse("DTSTART:20260105T000000 RRULE:FREQ=DAILY in Europe/Berlin"), schedule);
+    let json = serde_json::to_string(&schedule).unwrap();
+    assert_eq!(serde_json::from_str::<Schedule>(&json).unwrap(), schedule);
+    assert_eq!(
+        schedule.describe(),
+        "every day at 00:00, Europe/Berlin, without 2 times of EXDATE, with 1 time of RDATE"
+    );
+}
+
+#[test]
+fn folded_lines_are_joined() {
+    let folded = "DTSTART:20260105T093000\r\nRRULE:FREQ=WEE\r\n KLY;BYDAY=MO,\n\tWE\r\n";
+    assert_eq!(parse(folded), parse("DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO,WE"));
+    let indented = "DTSTART:20260105T093000\n  RRULE:FREQ=WEEKLY\n  EXDATE:20260105T093000";
+    assert_eq!(parse(indented), parse("DTSTART:20260105T093000 RRULE:FREQ=WEEKLY EXDATE:20260105T093000"));
 }

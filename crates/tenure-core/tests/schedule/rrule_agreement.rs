@@ -48,9 +48,7 @@ impl Drawn {
         add(dice, "BYHOUR", 4, &|dice| dice.list(|dice| dice.roll(24).to_string()));
         add(dice, "BYMINUTE", 5, &|dice| dice.list(|dice| dice.roll(60).to_string()));
         add(dice, "BYSECOND", 6, &|dice| dice.list(|dice| dice.roll(60).to_string()));
-        if !short {
-            add(dice, "BYSETPOS", 4, &|dice| dice.list(|dice| either_end(dice, 4)));
-        }
+        add(dice, "BYSETPOS", 4, &|dice| dice.list(|dice| either_end(dice, 4)));
         add(dice, "COUNT", 4, &|dice| dice.between(1, 40).to_string());
         Self { start, parts }
     }

@@ -25,7 +25,7 @@ pub struct When {
     schedule: Result<Schedule, BadSchedule>,
 }
 
-/// Runs at the times of a cron expression of 5 or 6 fields; with 6, the first field is the second. A day must match
+/// Runs at the times of a cron expression of 5 to 7 fields; with 6, the first field is the second. A day must match
 /// both day of month and weekday.
 pub fn cron(expression: &str) -> When {
     rule(Cron::parse(Dialect::Ncrontab, expression).map(Rule::Cron))

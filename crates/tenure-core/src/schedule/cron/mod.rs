@@ -1,4 +1,4 @@
-//! Cron: six or five fields that a local time has to match.
+//! Cron: five, six or seven fields that a local time has to match.
 
 mod days;
 mod field;
@@ -6,6 +6,7 @@ mod parse;
 mod print;
 mod unit;
 mod walk;
+mod years;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use super::wall::{TimeOfDay, Wall};
 pub(super) use days::{Days, ones};
 pub(super) use unit::{MONTHS, WEEKDAYS};
 pub(super) use walk::time_at_least;
+pub(super) use years::Years;
 
 /// What a cron expression means where cron programs disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -49,6 +51,8 @@ pub(crate) struct Matcher {
     hour: u64,
     month: u64,
     days: Days,
+    /// `None` for all.
+    years: Option<Years>,
     /// The first time of a day that matches.
     first: TimeOfDay,
 }
@@ -60,6 +64,7 @@ pub(super) struct Parts<'a> {
     pub hour: u64,
     pub month: u64,
     pub days: &'a Days,
+    pub years: Option<&'a Years>,
 }
 
 impl Cron {
@@ -80,8 +85,8 @@ impl Cron {
     }
 
     pub(super) fn parts(&self) -> Parts<'_> {
-        let Matcher { second, minute, hour, month, ref days, .. } = self.matcher;
-        Parts { second, minute, hour, month, days }
+        let Matcher { second, minute, hour, month, ref days, ref years, .. } = self.matcher;
+        Parts { second, minute, hour, month, days, years: years.as_ref() }
     }
 
     /// The first match at `from` or after it.

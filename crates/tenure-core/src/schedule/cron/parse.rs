@@ -8,6 +8,7 @@ use super::days::{Days, ones};
 use super::field::{Values, Written};
 use super::unit::{DAY, HOUR, MINUTE, MONTH, MONTHS, SECOND, Unit, WEEKDAY};
 use super::walk::time_of;
+use super::years::Years;
 use super::{Cron, Dialect, Matcher};
 
 /// The names that the crontab of Unix knows for whole expressions.
@@ -24,7 +25,8 @@ const NAMED: &[(&str, &str)] = &[
 const UNITS: [Unit; 6] = [SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY];
 
 impl Cron {
-    /// Reads five fields (minute, hour, day, month, weekday) or six (a second before them).
+    /// Reads five fields (minute, hour, day, month, weekday), six (a second before them) or seven (and a year behind
+    /// them).
     ///
     /// # Errors
     /// Refuses what is no cron expression, and what other programs accept and then do something else than it says:
@@ -63,20 +65,27 @@ impl Cron {
 
     fn fields(dialect: Dialect, text: &str) -> Result<Self, BadSchedule> {
         let tokens: Vec<(usize, &str)> = tokens(text).collect();
+        if let Some(misread) = misread(&tokens) {
+            return Err(misread);
+        }
         let units = match tokens.len() {
             5 => &UNITS[1..],
-            6 => &UNITS[..],
-            number => return Err(wrong_number(number, &tokens)),
+            6 | 7 => &UNITS[..],
+            number => {
+                let wrong = BadSchedule::new("cron", format_args!("{number} fields instead of 5 to 7"));
+                return Err(wrong.instead(FIELDS));
+            }
         };
         let mut written =
             tokens.iter().zip(units).map(|(&(offset, text), &unit)| Written { text, offset, unit, dialect });
         let zero = Written { text: "0", offset: 0, unit: SECOND, dialect };
-        let with_seconds = tokens.len() == 6;
+        let with_seconds = tokens.len() > 5;
         let second = if with_seconds { written.next().unwrap_or(zero) } else { zero };
         let (second, rest) = (second.values()?, written.collect::<Vec<_>>());
         let [minute, hour, day, month, weekday] = rest.as_slice() else {
-            return Err(wrong_number(tokens.len(), &tokens));
+            return Err(BadSchedule::new("cron", "missing fields").instead(FIELDS));
         };
+        let years = tokens.get(6).map_or(Ok(None), |(offset, text)| Years::read(text, *offset))?;
         let (minute, hour) = (minute.values()?, hour.values()?);
         let days = Days::read(*day, *weekday)?;
         let matcher = Matcher {
@@ -85,9 +94,10 @@ impl Cron {
             hour: hour.bits,
             month: month.values()?.bits,
             days,
+            years,
             first: first_time(second, minute, hour),
         };
-        if matcher.next(Wall::new(Date { year: 2000, month: 1, day: 1 }, TimeOfDay::MIDNIGHT)).is_none() {
+        if matcher.next(Wall::new(Date { year: 1970, month: 1, day: 1 }, TimeOfDay::MIDNIGHT)).is_none() {
             return Err(never(*day, &matcher));
         }
         let points = second.points && minute.points && hour.points;
@@ -114,42 +124,38 @@ fn first_time(second: Values, minute: Values, hour: Values) -> TimeOfDay {
     time_of(lowest(hour), lowest(minute), lowest(second)).unwrap_or(TimeOfDay::MIDNIGHT)
 }
 
-const FIELDS: &str = "write [second] minute hour day month weekday";
+const FIELDS: &str = "write [second] minute hour day month weekday [year]; a year needs a second";
 
-fn wrong_number(number: usize, tokens: &[(usize, &str)]) -> BadSchedule {
-    let wrong = BadSchedule::new("cron", format_args!("{number} fields instead of 5 or 6"));
-    if let Some((offset, _)) = tokens.iter().find(|(_, text)| text.starts_with('#')) {
-        return wrong.at(*offset).instead("remove the comment");
+/// Finds words that other programs write into an expression.
+fn misread(tokens: &[(usize, &str)]) -> Option<BadSchedule> {
+    let wrong = |offset: usize, words: std::fmt::Arguments<'_>| BadSchedule::new("cron", words).at(offset);
+    if let Some((offset, _)) = tokens.iter().skip(5).find(|(_, text)| text.starts_with('#')) {
+        return Some(wrong(*offset, format_args!("a comment")).instead("remove the comment"));
     }
-    let of = |place: usize| tokens.get(place).copied();
     let is_word = |text: &str| text.len() > 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    match (of(0), of(5), of(6)) {
+    match (tokens.first(), tokens.get(5), tokens.get(6)) {
         (Some((offset, first)), _, Some(_)) if is_word(first) => {
             let first = crate::invalid::cut(first, 32);
-            let wrong = BadSchedule::new("cron", format_args!("{first:?} is not a dialect")).at(offset);
-            wrong.instead("use `ncrontab` or `unix` before the fields")
+            let advice = "use `ncrontab` or `unix` before the fields";
+            Some(wrong(*offset, format_args!("{first:?} is not a dialect")).instead(advice))
         }
-        (_, Some((offset, "in")), Some(_)) if number == 7 => {
-            wrong.at(offset).instead("remove the second time zone")
+        (_, Some((offset, "in")), Some(_)) => {
+            Some(wrong(*offset, format_args!("two time zones")).instead("remove the second time zone"))
         }
-        (_, _, Some((offset, year))) if number == 7 && is_year(year) => {
-            wrong.at(offset).instead("set a start and an end on the schedule instead of a year")
+        (Some(_), Some((offset, year)), None) if digits(year).is_some_and(|year| year > 1_000) => {
+            let wrong = wrong(*offset, format_args!("a year as the 6th field"));
+            Some(wrong.instead("write 7 fields, with a second before the minute"))
         }
-        (_, _, Some((offset, _))) => wrong.at(offset).instead(FIELDS),
-        (_, _, None) => wrong.instead(FIELDS),
+        _ => None,
     }
-}
-
-/// Is it like `*`, `2026` or `2026-2030`?
-fn is_year(text: &str) -> bool {
-    text.starts_with(['*', '?']) || text.get(..4).is_some_and(|year| digits(year).is_some())
 }
 
 /// Says that the date never comes, and why if that is plain.
 fn never(day: Written<'_>, matcher: &Matcher) -> BadSchedule {
     let months: Vec<&str> =
         ones(matcher.month).filter_map(|month| MONTHS.get(usize::from(month) - 1)).copied().collect();
-    let wrong = day.refuse(format_args!("this day never occurs in {}", months.join(", ")));
+    let years = if matcher.years.is_some() { " of these years" } else { "" };
+    let wrong = day.refuse(format_args!("this day never occurs in {}{years}", months.join(", ")));
     match day.dialect {
         Dialect::Unix => wrong.instead("use `L` for the last day of a month"),
         Dialect::Ncrontab => wrong.instead("use `L` of the unix dialect for the last day of a month"),

@@ -12,7 +12,7 @@ impl Cron {
         let matcher = &self.matcher;
         let days = &matcher.days;
         let plain = days.from_end | days.near | days.last_of == 0 && !days.last_working && days.nth == [0; 7];
-        if !plain {
+        if !plain || matcher.years.is_some() {
             return None;
         }
         let mut fields = vec![

@@ -10,7 +10,11 @@ impl Matcher {
     /// The first match at `from` or after it.
     pub(super) fn next(&self, from: Wall) -> Option<Wall> {
         let Date { mut year, mut month, day } = from.date();
-        if self.month & 1 << month != 0 {
+        let first_year = self.year_from(year)?;
+        if first_year > year {
+            // December of the year before, so that the search goes on with the first month.
+            (year, month) = (first_year - 1, 12);
+        } else if self.month & 1 << month != 0 {
             let days = self.days.of(year, month);
             if days & 1 << day != 0
                 && let Some(time) = self.time(from.time())
@@ -24,7 +28,7 @@ impl Matcher {
         for _ in 0..MONTHS {
             match at_least(self.month, month + 1) {
                 Some(next) => month = next,
-                None => (year, month) = (year + 1, at_least(self.month, 1)?),
+                None => (year, month) = (self.year_from(year + 1)?, at_least(self.month, 1)?),
             }
             if year > Date::LAST_YEAR {
                 return None;
@@ -36,11 +40,20 @@ impl Matcher {
         None
     }
 
+    /// The first year at `from` or after it that matches.
+    fn year_from(&self, from: i32) -> Option<i32> {
+        self.years.as_ref().map_or(Some(from), |years| years.from(from))
+    }
+
     /// How many matches there are in so many minutes from a full one on, all of them in one hour.
     pub(super) fn within_hour(&self, from: Wall, minutes: u32) -> u64 {
         let (Date { year, month, day }, time) = (from.date(), from.time());
         let is_hour = self.hour & 1 << (time.0 / 3600) != 0;
-        if !is_hour || self.month & 1 << month == 0 || self.days.of(year, month) & 1 << day == 0 {
+        if !is_hour
+            || self.year_from(year) != Some(year)
+            || self.month & 1 << month == 0
+            || self.days.of(year, month) & 1 << day == 0
+        {
             return 0;
         }
         let first = time.0 / 60 % 60;

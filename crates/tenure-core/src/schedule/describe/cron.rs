@@ -1,6 +1,6 @@
 //! Cron expressions in words.
 
-use super::super::cron::{Cron, Days, Dialect, Parts, ones};
+use super::super::cron::{Cron, Days, Dialect, Parts, Years, ones};
 use super::super::wall::TimeOfDay;
 use super::words::{and, months_of, nth, ordinal, weekdays_of};
 
@@ -46,6 +46,11 @@ impl Pattern {
 
 impl Cron {
     pub(super) fn describe(&self) -> String {
+        let years = self.parts().years.map(|years| format!(" in {}", years_of(years)));
+        self.describe_every_year() + &years.unwrap_or_default()
+    }
+
+    fn describe_every_year(&self) -> String {
         let parts = self.parts();
         let days = days(parts.days, parts.month);
         if let Some(times) = listed(&parts) {
@@ -86,6 +91,20 @@ impl Cron {
             warnings.push(format!("months without a {} are skipped", ordinal(lowest.into())));
         }
         warnings
+    }
+}
+
+/// `2027`, `2027 to 2030 and 2035`.
+fn years_of(years: &Years) -> String {
+    let shown = |(first, last): (i32, i32)| match last - first {
+        0 => format!("{first}"),
+        _ => format!("{first} to {last}"),
+    };
+    match years.runs().as_slice() {
+        [first, .., last] if years.runs().len() > LISTED => {
+            format!("some years of {} to {}", first.0, last.1)
+        }
+        runs => and(&runs.iter().copied().map(shown).collect::<Vec<_>>()),
     }
 }
 

@@ -24,25 +24,14 @@ impl Schedule {
     /// ```
     #[must_use]
     pub fn describe(&self) -> String {
-        let mut parts = vec![match &self.rule {
-            Rule::Cron(cron) => cron.describe(),
-            Rule::Times(times) => describe_times(times),
-            Rule::Rrule(rule) => rule.describe(),
-            Rule::Every(every) => match every.anchor() {
-                Some(anchor) => format!("every {}, counted from {}", length(every.span()), instant(anchor)),
-                None => format!("every {}", length(every.span())),
-            },
-            Rule::Delay(delay) => format!("{} after each run", plural(delay.span())),
-            Rule::At(at) => match at.instants() {
-                [once] => format!("once, at {}", instant(*once)),
-                all => format!("{} times: {}", all.len(), shortened(all)),
-            },
-        }];
-        if self.speaks_of_local_time() || !self.except.is_empty() {
+        let rules: Vec<String> = self.rule.parts().iter().map(describe_rule).collect();
+        let mut parts = vec![rules.join("; ")];
+        if self.rule.speaks_of_local_time() || !self.except.is_empty() {
             parts.push(self.zone.to_string());
         }
         if let Rule::Rrule(rule) = &self.rule {
             parts.extend(rule.describe_end());
+            parts.extend(rule.describe_exceptions());
         }
         self.describe_bounds(&mut parts);
         parts.join(", ")
@@ -54,21 +43,16 @@ impl Schedule {
         let idle = self.zone_is_idle().then(|| {
             format!("the time zone {} has no effect: this schedule does not depend on local time", self.zone)
         });
-        match &self.rule {
-            Rule::Cron(cron) => cron.warnings(),
-            Rule::Times(_) | Rule::Rrule(_) | Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => {
-                idle.into_iter().collect()
-            }
-        }
+        let of_cron = self.rule.parts().iter().filter_map(|rule| {
+            let Rule::Cron(cron) = rule else { return None };
+            Some(cron.warnings())
+        });
+        of_cron.flatten().chain(idle).collect()
     }
 
     /// Whether it has a zone and neither the rule nor the days that are left out ask for one.
     fn zone_is_idle(&self) -> bool {
-        !self.speaks_of_local_time() && self.except.is_empty() && self.zone != super::Zone::utc()
-    }
-
-    fn speaks_of_local_time(&self) -> bool {
-        matches!(self.rule, Rule::Cron(_) | Rule::Times(_) | Rule::Rrule(_))
+        !self.rule.speaks_of_local_time() && self.except.is_empty() && self.zone != super::Zone::utc()
     }
 
     fn describe_bounds(&self, parts: &mut Vec<String>) {
@@ -92,6 +76,24 @@ impl Schedule {
         if let Some(jitter) = self.jitter.filter(|jitter| jitter.longest() > Duration::ZERO) {
             parts.push(format!("delayed by up to {}", plural(jitter.longest())));
         }
+    }
+}
+
+fn describe_rule(rule: &Rule) -> String {
+    match rule {
+        Rule::Cron(cron) => cron.describe(),
+        Rule::Times(times) => describe_times(times),
+        Rule::Rrule(rule) => rule.describe(),
+        Rule::Every(every) => match every.anchor() {
+            Some(anchor) => format!("every {}, counted from {}", length(every.span()), instant(anchor)),
+            None => format!("every {}", length(every.span())),
+        },
+        Rule::Delay(delay) => format!("{} after each run", plural(delay.span())),
+        Rule::At(at) => match at.instants() {
+            [once] => format!("once, at {}", instant(*once)),
+            all => format!("{} times: {}", all.len(), shortened(all)),
+        },
+        Rule::AnyOf(rules) => rules.iter().map(describe_rule).collect::<Vec<_>>().join("; "),
     }
 }
 

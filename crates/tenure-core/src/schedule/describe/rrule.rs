@@ -58,6 +58,15 @@ impl Rrule {
         }
     }
 
+    /// Its own exceptions: `except 2 times`, `and 1 added time`.
+    pub(super) fn describe_exceptions(&self) -> Vec<String> {
+        let times = |count: usize| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };
+        let (excluded, added) = self.exceptions();
+        let excluded = (excluded > 0).then(|| format!("without {} of EXDATE", times(excluded)));
+        let added = (added > 0).then(|| format!("with {} of RDATE", times(added)));
+        excluded.into_iter().chain(added).collect()
+    }
+
     /// The hours, minutes and seconds in which a unit shorter than a day has its slots.
     fn within_units(&self) -> Vec<String> {
         const ALL: u64 = (1 << 60) - 1;

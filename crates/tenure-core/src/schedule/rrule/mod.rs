@@ -2,6 +2,7 @@
 
 mod both_ends;
 mod count;
+mod dates;
 mod meetings;
 mod parse;
 mod part;
@@ -17,13 +18,14 @@ use super::rule::Repeats;
 use super::wall::{Date, TimeOfDay, Wall, days_in_month, is_leap};
 use crate::{Timestamp, limits};
 use both_ends::BothEnds;
+use dates::Exceptions;
 use meetings::Meetings;
 
 /// A recurrence rule of RFC 5545 with the local time at which it starts.
 ///
 /// Supports FREQ from SECONDLY to YEARLY, INTERVAL, COUNT, UNTIL, WKST, and BYMONTH, BYMONTHDAY, BYYEARDAY, BYWEEKNO,
-/// BYDAY, BYHOUR, BYMINUTE, BYSECOND and BYSETPOS where the RFC lets them stand. Anything else is refused by name. The start
-/// is a slot only if it matches the rule.
+/// BYDAY, BYHOUR, BYMINUTE, BYSECOND and BYSETPOS where the RFC lets them stand, and the lines EXDATE and RDATE. Anything
+/// else is refused by name. The start is a slot only if it matches the rule. An EXDATE of a whole day skips all its slots.
 ///
 /// ```
 /// use tenure_core::schedule::Schedule;
@@ -47,6 +49,7 @@ pub struct Rrule {
     meetings: Meetings,
     /// Positions in the set of a period, from 1 or from -1, each once.
     positions: Vec<i32>,
+    exceptions: Exceptions,
     count: Option<u32>,
     /// The zone in which `until` is the last of as many slots.
     counted_in: Option<Zone>,
@@ -105,6 +108,8 @@ pub(super) struct TimeFilter {
     seconds: u64,
     /// All of a day, sorted; for units of a day and longer.
     of_day: Vec<TimeOfDay>,
+    /// The seconds of each hour that positions select, sorted; for shorter units with positions.
+    of_hour: Option<Vec<u32>>,
 }
 
 impl Rrule {
@@ -183,9 +188,26 @@ impl Rrule {
         if self.unit < Unit::Day { Repeats::Twice } else { Repeats::Once }
     }
 
-    /// The first local time at `from` or after it.
-    pub(crate) fn next(&self, from: Wall) -> Option<Wall> {
-        self.next_within(from, &mut limits::RRULE_STEPS.clone())
+    /// The first local time of the rule at `from` or after it, without those of RDATE.
+    pub(crate) fn next(&self, mut from: Wall) -> Option<Wall> {
+        let mut steps = limits::RRULE_STEPS;
+        loop {
+            let wall = self.next_within(from, &mut steps)?;
+            match self.exceptions.after_excluded(wall) {
+                Some(later) => from = later,
+                None => return Some(wall),
+            }
+        }
+    }
+
+    /// The first local time of RDATE at `from` or after it.
+    pub(crate) fn next_added(&self, from: Wall) -> Option<Wall> {
+        self.exceptions.next_added(from)
+    }
+
+    /// The numbers of excluded and added times.
+    pub(super) fn exceptions(&self) -> (usize, usize) {
+        self.exceptions.counts()
     }
 
     /// Searches in at most `steps` steps, and leaves the unused ones in `steps`: 0 if the search was cut.
@@ -239,7 +261,15 @@ impl Weekdays {
 impl TimeFilter {
     /// The first of the times at `from` or after it.
     fn at_least(&self, from: TimeOfDay) -> Option<TimeOfDay> {
-        time_at_least(self.hours, self.minutes, self.seconds, from)
+        let Some(of_hour) = &self.of_hour else {
+            return time_at_least(self.hours, self.minutes, self.seconds, from);
+        };
+        let (hour, second) = (from.0 / 3600, from.0 % 3600);
+        let in_hour = |hour: u32, from: u32| {
+            let second = of_hour.get(of_hour.partition_point(|second| *second < from))?;
+            (self.hours & 1 << hour != 0).then_some(TimeOfDay(hour * 3600 + second))
+        };
+        in_hour(hour, second).or_else(|| (hour + 1..24).find_map(|hour| in_hour(hour, 0)))
     }
 }
 

@@ -1,12 +1,16 @@
 //! From the text of a rule to a rule.
 
 use super::super::text::check_length;
-use super::super::wall::{Date, TimeOfDay, Wall, digits};
+use super::super::wall::{TimeOfDay, Wall};
 use super::super::{BadSchedule, Zone};
+use super::dates::{Exceptions, Line, date, wall};
 use super::meetings::Meetings;
 use super::part::{Part, days, times};
 use super::{Rrule, Unit};
 use crate::{Timestamp, limits};
+
+/// The lines beside the rule itself.
+const LINES: [&str; 3] = ["DTSTART", "EXDATE", "RDATE"];
 
 const FREQUENCIES: [(&str, Unit); 7] = [
     ("SECONDLY", Unit::Second),
@@ -18,56 +22,56 @@ const FREQUENCIES: [(&str, Unit); 7] = [
     ("YEARLY", Unit::Year),
 ];
 
-/// A start, and whether its text names a zone.
-type Start = (Wall, Option<Zone>);
-
 impl Rrule {
-    /// Reads `DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO`, on one line or two. A zone named by `TZID`, or by
-    /// a `Z` behind the start, comes beside it.
+    /// Reads `DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO`, with EXDATE and RDATE or without, on one line or
+    /// more. A zone named by `TZID`, or by a `Z` behind the start, comes beside it.
     ///
     /// # Errors
     /// Refuses what is no rule, and by name what is not supported.
     pub fn parse(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
         check_length(text)?;
+        let text = unfolded(text);
         let upper = text.to_ascii_uppercase();
-        let mut start: Option<Start> = None;
-        let mut rule = None;
-        let mut offset = 0;
-        for line in text.split([' ', '\t', '\r', '\n']) {
+        let (mut start, mut dates, mut rule) = (None, Vec::new(), None);
+        for (offset, line) in lines(&text) {
             let upper = &upper[offset..offset + line.len()];
-            if upper.starts_with("DTSTART") {
-                start = Some(start_of(line).map_err(|bad| bad.moved(offset))?);
-            } else if let Some(name) =
-                ["EXDATE", "RDATE", "EXRULE"].iter().find(|name| upper.starts_with(*name))
-            {
-                let wrong = BadSchedule::new(name, format_args!("{name} is not supported")).at(offset);
-                return Err(wrong.instead(match *name {
-                    "RDATE" => "use a second schedule with `at` for extra times",
-                    _ => "use the schedule's `except` for skipped days",
-                }));
+            if let Some(name) = LINES.iter().find(|name| upper.starts_with(*name)) {
+                let read = Line::read(name, line, offset)?;
+                let is_start = read.name == "DTSTART";
+                if !is_start {
+                    dates.push(read);
+                } else if start.replace(read).is_some() {
+                    return Err(BadSchedule::new("DTSTART", "more than one start").at(offset));
+                }
             } else if let Some(parts) =
                 upper.strip_prefix("RRULE:").or(upper.starts_with("FREQ=").then_some(upper))
             {
                 let parts = read_parts(parts, offset + line.len() - parts.len())?;
                 if rule.replace(parts).is_some() {
-                    return Err(BadSchedule::new("rrule", "more than one rule").at(offset));
+                    let wrong = BadSchedule::new("rrule", "more than one rule").at(offset);
+                    return Err(wrong.instead("write ` or ` between two rules, each with its own DTSTART"));
                 }
-            } else if !line.is_empty() {
+            } else if upper.starts_with("EXRULE") {
+                let wrong = BadSchedule::new("EXRULE", "EXRULE is not supported").at(offset);
+                return Err(wrong.instead("write EXDATE, or use the schedule's `except` for skipped days"));
+            } else {
                 let shown = crate::invalid::cut(line, 32);
-                return Err(
-                    BadSchedule::new("rrule", format_args!("{shown:?} is not a part of a rule")).at(offset)
-                );
+                let wrong = format_args!("{shown:?} is not a part of a rule");
+                return Err(BadSchedule::new("rrule", wrong).at(offset));
             }
-            offset += line.len() + 1;
         }
         let Some(parts) = rule else {
             return Err(BadSchedule::new("rrule", "missing rule").instead("write RRULE:FREQ=DAILY"));
         };
-        let Some((start, zone)) = start else {
+        let Some(start) = start else {
             let wrong = BadSchedule::new("DTSTART", "missing start; a rule is counted from its start");
             return Err(wrong.instead("write DTSTART:20260105T093000 before the rule"));
         };
-        Ok((Self::of(start, &parts)?, zone))
+        let (start, zone) = start.start()?;
+        let mut rule = Self::of(start, &parts)?;
+        rule.exceptions = Exceptions::of(&dates, zone.as_ref())?;
+        rule.text = format!("{}{}", rule.text, rule.exceptions).into();
+        Ok((rule, zone))
     }
 
     fn of(start: Wall, parts: &[Part<'_>]) -> Result<Self, BadSchedule> {
@@ -94,11 +98,15 @@ impl Rrule {
             positions: get("BYSETPOS").map_or(Ok(Vec::new()), |part| {
                 part.both_ends(366).map(|positions| positions.list().collect())
             })?,
+            exceptions: Exceptions::default(),
             count: get("COUNT").map(|part| part.number(limits::RRULE_COUNT)).transpose()?,
             counted_in: None,
             last: None,
             until: None,
         };
+        if !this.positions.is_empty() {
+            this.times.select(unit, &this.positions);
+        }
         this.meetings = Meetings::of(&this);
         if unit < Unit::Day && this.meetings.are_none() {
             let wrong = "the interval never meets the times of BYHOUR, BYMINUTE and BYSECOND";
@@ -138,30 +146,32 @@ impl Rrule {
     }
 }
 
-/// `DTSTART:20260105T093000`, with `;TZID=Europe/Berlin` or a `Z`.
-fn start_of(line: &str) -> Result<Start, BadSchedule> {
-    let refuse = || {
-        let wrong = format_args!("{:?} is not a start", crate::invalid::cut(line, 64));
-        BadSchedule::new("DTSTART", wrong).at(0).instead("write DTSTART;TZID=Europe/Berlin:20260105T093000")
-    };
-    let (head, value) = line.rsplit_once(':').ok_or_else(refuse)?;
-    let zone = match head.split_once(';') {
-        None => None,
-        Some((_, parameter)) => {
-            let (name, zone) = parameter.split_once('=').ok_or_else(refuse)?;
-            if !name.eq_ignore_ascii_case("TZID") {
-                return Err(refuse());
-            }
-            let name = zone.strip_prefix('"').and_then(|zone| zone.strip_suffix('"')).unwrap_or(zone);
-            Some(Zone::named(name).map_err(|bad| bad.at(head.len() - zone.len()))?)
+/// Joins lines that a calendar program folded: a blank at the beginning of a line continues the line before. People
+/// indent the lines of a rule, so that a line with a name of its own begins there all the same.
+fn unfolded(text: &str) -> String {
+    let mut whole = String::new();
+    for line in text.lines() {
+        let upper = line.trim_start().to_ascii_uppercase();
+        let begins = LINES.iter().chain(&["RRULE", "FREQ=", "EXRULE"]).any(|name| upper.starts_with(name));
+        if begins || !line.starts_with([' ', '\t']) {
+            whole.push(' ');
+            whole.push_str(line);
+        } else {
+            whole.push_str(&line[1..]);
         }
-    };
-    let value = value.to_ascii_uppercase();
-    match value.strip_suffix('Z') {
-        Some(_) if zone.is_some() => Err(refuse()),
-        Some(utc) => Ok((wall(utc).ok_or_else(refuse)?, Some(Zone::utc()))),
-        None => Ok((wall(&value).ok_or_else(refuse)?, zone)),
     }
+    whole.split_off(usize::from(!whole.is_empty()))
+}
+
+/// The lines with the bytes before them.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut next = 0;
+    let lines = text.split([' ', '\t']).map(move |line| {
+        let offset = next;
+        next += line.len() + 1;
+        (offset, line)
+    });
+    lines.filter(|(_, line)| !line.is_empty())
 }
 
 /// `FREQ=WEEKLY;BYDAY=MO` in capitals, each name once.
@@ -217,7 +227,6 @@ fn refuse_misplaced<'a>(unit: Unit, get: &impl Fn(&str) -> Option<Part<'a>>) -> 
         ("BYWEEKNO", unit != Unit::Year, "requires FREQ=YEARLY"),
         ("BYWEEKNO", get("BYDAY").is_none(), "requires BYDAY"),
         ("BYWEEKNO", counts_weekdays, "cannot be combined with a number in BYDAY"),
-        ("BYSETPOS", unit < Unit::Day, "requires FREQ=DAILY or longer"),
         ("COUNT", get("UNTIL").is_some(), "cannot be combined with UNTIL"),
     ];
     for (name, is_misplaced, words) in misplaced {
@@ -226,23 +235,4 @@ fn refuse_misplaced<'a>(unit: Unit, get: &impl Fn(&str) -> Option<Part<'a>>) -> 
         }
     }
     Ok(())
-}
-
-/// `20260105T093000`.
-fn wall(text: &str) -> Option<Wall> {
-    let (day, time) = text.split_once('T')?;
-    if time.len() != 6 || !time.is_ascii() {
-        return None;
-    }
-    let part = |from: usize| digits(time.get(from..from + 2)?);
-    Some(Wall::new(date(day)?, TimeOfDay::new(part(0)?, part(2)?, part(4)?)?))
-}
-
-/// `20260105`.
-fn date(text: &str) -> Option<Date> {
-    if text.len() != 8 || !text.is_ascii() {
-        return None;
-    }
-    let (year, month, day) = (digits(&text[..4])?, digits(&text[4..6])?, digits(&text[6..])?);
-    Date::new(i32::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?)
 }

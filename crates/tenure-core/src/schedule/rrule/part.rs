@@ -138,6 +138,7 @@ pub(super) fn times<'a>(
         minutes: of("BYMINUTE", 59, unit > Unit::Minute, second / 60 % 60)?,
         seconds: of("BYSECOND", 59, unit > Unit::Second, second % 60)?,
         of_day: Vec::new(),
+        of_hour: None,
     };
     if unit < Unit::Day {
         return Ok(times);
@@ -152,4 +153,28 @@ pub(super) fn times<'a>(
         .flat_map(|minute| ones(times.seconds).map(move |second| TimeOfDay(minute * 60 + u32::from(second))))
         .collect();
     Ok(times)
+}
+
+impl TimeFilter {
+    /// Keeps the times at these positions within each hour, minute or second, which all have the same ones.
+    pub(super) fn select(&mut self, unit: Unit, positions: &[i32]) {
+        let Some(length) = unit.seconds().and_then(|length| u32::try_from(length).ok()) else {
+            return;
+        };
+        let of_unit: Vec<u32> = (0..3600)
+            .filter(|second| self.minutes >> (second / 60) & self.seconds >> (second % 60) & 1 != 0)
+            .collect();
+        let selected = of_unit.chunk_by(|a, b| a / length == b / length).flat_map(|times| {
+            let place = |position: &i32| match position {
+                1.. => usize::try_from(*position).ok()?.checked_sub(1),
+                _ => times.len().checked_sub(usize::try_from(position.unsigned_abs()).ok()?),
+            };
+            let mut times: Vec<u32> =
+                positions.iter().filter_map(|position| times.get(place(position)?).copied()).collect();
+            times.sort_unstable();
+            times.dedup();
+            times
+        });
+        self.of_hour = Some(selected.collect());
+    }
 }

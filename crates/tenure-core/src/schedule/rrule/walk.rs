@@ -14,7 +14,7 @@ impl Rrule {
             if self.last.is_some_and(|last| period.first * DAY > last.0) {
                 return None;
             }
-            if !self.positions.is_empty() {
+            if self.unit >= Unit::Day && !self.positions.is_empty() {
                 let days = self.days_of(period, steps)?;
                 if let Some(slot) = self.first_of(&days, from) {
                     return Some(slot);

@@ -14,7 +14,7 @@ use crate::schedules::bad::told;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Rule")]
 pub struct RuleSpec {
-    /// Cron expression of 5 or 6 fields; with 6, the first field is the second.
+    /// Cron expression of 5 to 7 fields; with 6 or 7, the first is the second, and the seventh the year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
     /// Dialect of the cron expression; default `ncrontab`.
@@ -35,7 +35,7 @@ pub struct RuleSpec {
     /// iCalendar recurrence rule, such as `DTSTART:20260105T093000 RRULE:FREQ=WEEKLY;BYDAY=MO`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rrule: Option<String>,
-    /// Schedule as text, such as `weekly mon-fri 09:30`.
+    /// Schedule as text, such as `weekly mon-fri 09:30`; ` or ` between several rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
