@@ -120,7 +120,7 @@ fn stop_after(folder: &Path, lives: Duration, at_start: bool, accepted: &Arc<Mut
 
 #[test]
 fn it_ends_well_whenever_it_is_told_to_and_keeps_what_it_acknowledged() {
-    stop_at_random(20, 1);
+    stop_at_random(10, 1);
 }
 
 /// `cargo test -p tenure-cli --test it -- --ignored stops::`

@@ -69,7 +69,7 @@ fn on_store<T>(db: &str, ask: impl AsyncFnOnce(Tenure) -> T) -> T {
     runtime.block_on(async { ask(OpenOptions::new().untended().open(&url).await.unwrap()).await })
 }
 
-/// Two folders shared schedules and singletons in silence: each replaced those of the other.
+/// T033, T034: two folders shared schedules and singletons in silence, and each replaced those of the other.
 #[test]
 fn a_second_folder_is_refused_in_the_set_of_another_and_a_copy_joins_it() {
     let (stand, other) = (Stand::of(TICK), Stand::of(TICK));
@@ -92,7 +92,8 @@ fn a_second_folder_is_refused_in_the_set_of_another_and_a_copy_joins_it() {
     assert!(listed.contains("jobs-") && !listed.contains(identity.trim()), "{listed}");
 }
 
-/// KD-3, KD-10: with Kudu two instances may both have the lock, or both decide to run what was due once.
+/// KD-3, KD-10: with Kudu two instances may both have the lock, or both decide to run what was due once. Its locks are
+/// files, so that a read-only or odd file system lets several in. Here the store decides, and the folder is only read.
 #[test]
 fn kd3_kd10_three_hosts_on_one_file_run_each_scheduled_run_once() {
     let stand = Stand::of(TICK);
@@ -128,8 +129,8 @@ fn t082_a_singleton_whose_host_is_killed_runs_on_another_one_soon() {
     kill(&first, Signal::KILL);
     until("it has died with its host", SOON, || !lives(&pid));
     let (_, next) = split(&stand.wait_for_lines("only", 2, SOON)[1]);
-    // Its lease is four, and the usual one thirty.
-    assert!(killed.elapsed() < Duration::from_secs(25), "{:?}", killed.elapsed());
+    // Within its lease of four seconds and five more, and three for a machine that runs other tests.
+    assert!(killed.elapsed() < Duration::from_secs(4 + 5 + 3), "{:?}", killed.elapsed());
     assert!(next.parse::<u64>().unwrap() > fence.parse::<u64>().unwrap(), "the fence has grown");
     // The record of the dead host lasts for a minute, and its lease is over.
     until("one host runs it, and one has lost it", SOON / 2, || states() == ["lost", "running"]);
@@ -148,9 +149,13 @@ fn t080_kd2_kd6_a_run_whose_host_is_killed_runs_again_and_is_not_shown_as_runnin
     let host = stand.host(&["--lease", "4s"]);
     stand.app(&["run", "work"]);
     stand.wait_for_lines("attempts", 1, SOON);
+    let killed = Instant::now();
     kill(&host, Signal::KILL);
-    until("it has died with its host", SOON, || living("sleep 7654322").is_empty());
     let _next = stand.host(&["--lease", "4s"]);
+    until("it has died with its host", SOON, || living("sleep 7654322").is_empty());
+    stand.wait_for_lines("attempts", 2, SOON);
+    // Within its lease of four seconds, a poll, and three for a machine that runs other tests.
+    assert!(killed.elapsed() < Duration::from_secs(4 + 3 + 3), "{:?}", killed.elapsed());
     until("it has ended", SOON, || stand.json(&["runs", "work"])["items"][0]["state"] == "succeeded");
     assert_eq!(stand.left_lines("attempts"), ["1", "2"]);
 }

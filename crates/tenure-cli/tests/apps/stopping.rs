@@ -28,6 +28,8 @@ fn t072_the_shutdown_file_comes_at_once_and_long_before_the_signal_for_both_sort
     for name in ["once", "always"] {
         assert_eq!(stand.wait_for_lines(name, 1, SOON), ["file"], "it comes long before the signal");
     }
+    // Within a second, and two more for a machine that runs other tests.
+    assert!(told.elapsed() < Duration::from_secs(3), "{:?}", told.elapsed());
     for name in ["once", "always"] {
         assert_eq!(stand.wait_for_lines(name, 2, SOON), ["file", "signal"]);
     }
@@ -88,7 +90,11 @@ fn t074_an_idle_program_is_ended_on_time_and_a_busy_one_is_not() {
     }
     let began = Instant::now();
     let ended = stand.app(&["run", "--wait", "idle"]);
-    assert!(ended.code == 1 && began.elapsed() < SOON, "{:?}", began.elapsed());
+    let took = began.elapsed();
+    // Within two seconds of the limit, and two more to be started. Kudu needs twice the limit.
+    let limit = Duration::from_secs(8);
+    let is_on_time = (limit..limit + Duration::from_secs(4)).contains(&took);
+    assert!(ended.code == 1 && is_on_time, "{took:?}");
     let words = "was aborted due to no output nor CPU activity for 8 seconds";
     assert!(
         ended.err.contains(words) && ended.out.contains("exec sleep 300") || ended.out.contains(words),

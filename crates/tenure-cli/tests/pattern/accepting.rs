@@ -19,6 +19,7 @@ const NORMAL: Duration = Duration::from_secs(25);
 #[test]
 fn a_job_starts_as_soon_as_any_other_although_its_server_was_killed_right_after_the_202() {
     on_each_store("t130", |stand| {
+        let mut quickest = NORMAL;
         for round in 0..4 {
             // Every other job finds a worker waiting; for the others one comes.
             let waits_already = round % 2 == 0;
@@ -35,8 +36,11 @@ fn a_job_starts_as_soon_as_any_other_although_its_server_was_killed_right_after_
             });
             println!("T130 on {}: granted {took:?} after the 202; waiting: {waits_already}", stand.name());
             assert!(took < NORMAL, "{took:?}");
+            quickest = quickest.min(took);
             stand.start_again();
         }
+        // A machine that runs other tests delays some, not all.
+        assert!(quickest < Duration::from_secs(1), "{quickest:?}");
     });
 }
 

@@ -104,7 +104,7 @@ fn the_job_of_a_holder_that_dies_goes_on_elsewhere_within_a_lease_and_a_look() {
     const LEASE: Duration = Duration::from_secs(5);
     // Whoever waits looks each five seconds, and would wait for fifty.
     const LOOK: Duration = Duration::from_secs(5);
-    const LOADED: Duration = Duration::from_secs(30);
+    const LOADED: Duration = Duration::from_secs(5);
     on_each_store("t135", |stand| {
         let id = stand.enqueue(&stand.first(), "long", json!({}));
         let held = stand.granted(&stand.first(), json!({ "lease_seconds": LEASE.as_secs() }));

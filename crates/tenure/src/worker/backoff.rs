@@ -41,7 +41,9 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    /// T141, T090: waits grow to a ceiling and start over after a success.
+    /// T141, T090: waits grow to a ceiling and start over after a success. T090 asks for this of an empty queue, too, where
+    /// each poll of a storage queue costs money. Here an empty queue is polled at a fixed interval, and a job that another
+    /// process enqueues wakes a worker by a hint: `told` in this crate's tests, `pooler` and `several` in the store's.
     #[test]
     fn waits_grow_to_a_ceiling_and_start_over() {
         let chance = Chance::seeded(1);
