@@ -3,6 +3,7 @@
 //! The commands are in [`check`] with [`programs`], [`sim`], [`mutants`], [`package`] and [`lines`]. The [`rules`] are pure functions from text to findings:
 //! `tests/architecture.rs` runs each of them on the repository, and once on a text that breaks it.
 
+pub mod bench;
 pub mod book;
 pub mod check;
 pub mod documentation;

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use xtask::bench::{self, Bench};
 use xtask::check::{self, Missing};
 use xtask::failure::Failure;
 use xtask::programs::Plan;
@@ -24,6 +25,9 @@ Commands:
   package [--build] [--online]
                              check, pack and rehearse publishing every crate; --build compiles each
                              from its package, --online fails if crates.io cannot be reached
+  bench [--rounds N] [--write]
+                             build what is released, measure its ratios, and print the difference to
+                             docs/benchmarks.json; --write replaces that file
   lines                      print the length of each source file
   book                       build the book into target/book
   prose [PATH...]            check the text that people read, in these files or in all
@@ -59,6 +63,7 @@ fn run(args: &[String]) -> Result<(), Failure> {
         "sim" => sim::run(&sim::Sim::parse(rest)?),
         "mutants" => mutants::run(&mutants::Mutants::parse(rest)?),
         "package" => package::run(&files::root(), package::Package::parse(rest)?),
+        "bench" => bench::run(Bench::parse(rest)?),
         "lines" => no_more(rest).and_then(|()| lines::run()),
         "prose" => prose::run(rest),
         "book" => no_more(rest).and_then(|()| book::run()),

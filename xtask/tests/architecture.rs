@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use xtask::files::{self, TextFile};
-use xtask::rules::{core, edges, exempt, links, lints, prose, sql, words};
+use xtask::rules::{core, edges, exempt, links, lints, measured, prose, sql, words};
 use xtask::{check, lines, planted};
 
 fn repository() -> Vec<TextFile> {
@@ -222,6 +222,24 @@ fn a_word_of_a_workplace_is_refused() {
     assert_one(&refused("fine\n`/tmp/x.db` breaks the rule"), "start.md:2: `/tmp/`");
     assert_one(&refused("a helper agent breaks the rule"), "helper agent");
     assert_holds(refused("a session ends; https://example.org/homework/"));
+}
+
+#[test]
+fn every_published_figure_names_its_commit_and_its_day() {
+    assert_holds(repository().iter().flat_map(measured::refused).collect());
+}
+
+#[test]
+fn a_figure_without_a_commit_or_a_day_is_refused() {
+    let refused = |origin: &str| {
+        let text = format!("# Benchmarks\n\nNo table.\n\n## SQLite\n\n{origin}\n\n| figure | measured |\n");
+        measured::refused(&file("docs/benchmarks.md", &text))
+    };
+    assert_holds(refused("Measured at commit `1ad37ce9` on 2026-11-21."));
+    for origin in ["", "Measured on 2026-11-21.", "At commit `1ad37ce9`.", "At commit `main` on 2026-11-21."]
+    {
+        assert_one(&refused(origin), "docs/benchmarks.md:5: `## SQLite` has figures");
+    }
 }
 
 #[test]

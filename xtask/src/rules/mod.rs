@@ -6,6 +6,7 @@ pub mod edges;
 pub mod exempt;
 pub mod links;
 pub mod lints;
+pub mod measured;
 pub mod prose;
 pub mod sql;
 pub mod words;
