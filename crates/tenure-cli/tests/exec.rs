@@ -367,6 +367,8 @@ fn a_worker_runs_a_program_for_each_job_and_understands_what_it_says() {
         "handler",
         "#!/bin/sh\nargs=$(cat)\ncase $JOB_KIND in\n\
          add) echo '::progress 0.5 adding'; echo \"{\\\"got\\\": $args, \\\"queue\\\": \\\"$JOB_QUEUE\\\"}\" > $JOB_RESULT_FILE;;\n\
+         made) echo \"$JOB_FENCE\" > $JOB_RESULT_FILE; echo '::location /stars/6'; echo '::location /stars/7';;\n\
+         nowhere) printf '::location /stars/%4000d\\n' 1;;\n\
          again) [ -e tried ] || { touch tried; exit 75; };;\n\
          bad) echo cannot >&2; exit 65;;\n\
          loud) head -c 1048576 /dev/zero | tr '\\0' 'x' | fold -w 127; echo; echo last;;\n\
@@ -385,6 +387,22 @@ fn a_worker_runs_a_program_for_each_job_and_understands_what_it_says() {
     let ended = |id: &str| ended(&address, id);
     assert_eq!(ended(&add)["result"], json!({ "got": [1, 2], "queue": "mail" }));
     assert_eq!(ended(&other)["result"], json!({ "got": 7, "queue": "other" }));
+    let made = ended(&job("made", json!(null)));
+    assert_eq!(made["resource_location"], "/stars/7", "{made}");
+    assert!(made["result"].as_str().unwrap().parse::<u64>().unwrap() > 0, "{made}");
+    let (status, headers, _) =
+        ask(&address, "GET", &format!("/queue/{}", made["id"].as_str().unwrap()), "", "");
+    assert!(status == 303 && headers.to_lowercase().contains("location: /stars/7"), "{status} {headers}");
+    let nowhere = ended(&job("nowhere", json!(null)));
+    assert_eq!(
+        (nowhere["state"].as_str(), nowhere["attempt"].as_u64()),
+        (Some("failed"), Some(1)),
+        "{nowhere}"
+    );
+    assert!(
+        nowhere["error"]["detail"].as_str().unwrap().contains("its location cannot be stored"),
+        "{nowhere}"
+    );
     let again = ended(&again);
     assert_eq!((again["state"].as_str(), again["attempt"].as_u64()), (Some("succeeded"), Some(1)), "{again}");
     let bad = ended(&bad);

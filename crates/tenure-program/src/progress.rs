@@ -1,4 +1,4 @@
-//! Lines by which a program says how far it has come.
+//! Lines by which a program reports its progress and the location of its result.
 
 /// How far a program has come.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,9 +36,23 @@ impl Progress {
     }
 }
 
+/// Returns the location in `::location /stars/7`; any other line is an ordinary one.
+pub(crate) fn location(line: &str) -> Option<&str> {
+    line.strip_prefix("::location ").map(str::trim).filter(|location| !location.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_location_is_the_rest_of_its_line() {
+        assert_eq!(location("::location /stars/7"), Some("/stars/7"));
+        assert_eq!(location("::location  https://example.com/a b "), Some("https://example.com/a b"));
+        for line in ["::location", "::location ", " ::location /stars/7", "::locations /stars/7", ""] {
+            assert_eq!(location(line), None, "{line:?}");
+        }
+    }
 
     #[test]
     fn both_ways_of_saying_it_are_understood_and_nothing_else_is() {

@@ -20,7 +20,7 @@ use crate::deadline::Deadline;
 use crate::end::End;
 use crate::lines::{Line, Source, Splitter};
 use crate::orphans::kill_marked;
-use crate::progress::Progress;
+use crate::progress::{Progress, location};
 use crate::supervisor::{KILL_ALL, REPORT};
 use crate::tree::used_below;
 
@@ -40,6 +40,8 @@ pub enum Event {
     Line(Line),
     /// It says how far it has come.
     Progress(Progress),
+    /// It has named the location of its result.
+    Location(String),
     /// It has ended, and whatever it had started.
     Ended(End),
 }
@@ -266,9 +268,11 @@ fn read(
 ) {
     let (mut splitter, mut buffer) = (Splitter::new(source), vec![0; READ]);
     let hear = |line: Line| {
-        let event = match Progress::of(&line.text) {
-            Some(progress) if line.source == Source::Out => Event::Progress(progress),
-            Some(_) | None => Event::Line(line),
+        let is_out = line.source == Source::Out;
+        let event = match (Progress::of(&line.text), location(&line.text)) {
+            (Some(progress), _) if is_out => Event::Progress(progress),
+            (_, Some(location)) if is_out => Event::Location(location.to_owned()),
+            _ => Event::Line(line),
         };
         let _ = tell.send(event);
     };

@@ -71,6 +71,8 @@ pub(super) struct Went {
     pub(super) why: Option<Why>,
     /// What it left as its result, or why that cannot be kept.
     pub(super) result: Result<Option<Vec<u8>>, String>,
+    /// The location that it named.
+    pub(super) location: Option<String>,
     /// In words.
     pub(super) words: String,
     /// How long it ran.
@@ -80,6 +82,7 @@ pub(super) struct Went {
 struct State {
     lines: Lines,
     progress: Option<Progress>,
+    location: Option<String>,
     why: Option<Why>,
     is_to_be_killed: bool,
 }
@@ -105,7 +108,7 @@ impl Desk {
         program: Program,
         terms: Terms,
     ) -> std::io::Result<(Arc<Self>, oneshot::Receiver<Went>, KillOnDrop)> {
-        let state = State { lines, progress: None, why: None, is_to_be_killed: false };
+        let state = State { lines, progress: None, location: None, why: None, is_to_be_killed: false };
         let desk = Arc::new(Self { state: Mutex::new(state) });
         let (tell, went) = oneshot::channel();
         let theirs = Arc::clone(&desk);
@@ -124,7 +127,15 @@ impl Desk {
         lines.into_iter().for_each(|line| kept.push(line.to_owned()));
         kept.end();
         let lines = Lines::OfARun(kept);
-        Self { state: Mutex::new(State { lines, progress: None, why: None, is_to_be_killed: false }) }
+        Self {
+            state: Mutex::new(State {
+                lines,
+                progress: None,
+                location: None,
+                why: None,
+                is_to_be_killed: false,
+            }),
+        }
     }
 
     /// Tells it to stop. The first reason stands, but that it is lost comes before all others.
@@ -184,9 +195,10 @@ impl Desk {
         let mut state = self.lock();
         state.lines.push(took, format!("run: {words}; {}", end.usage.words()));
         state.lines.end();
+        let location = state.location.take();
         drop(state);
         let result = running.result(limits::OUTPUT_BYTES as u64).map_err(|error| error.to_string());
-        Went { end: Some(end), why, result, words, took }
+        Went { end: Some(end), why, result, location, words, took }
     }
 
     fn did_not_begin(&self, why: &str) -> Went {
@@ -194,7 +206,7 @@ impl Desk {
         let mut state = self.lock();
         state.lines.push(Duration::ZERO, format!("run: {words}"));
         state.lines.end();
-        Went { end: None, why: None, result: Ok(None), words, took: Duration::ZERO }
+        Went { end: None, why: None, result: Ok(None), location: None, words, took: Duration::ZERO }
     }
 
     fn until_the_end(
@@ -219,6 +231,10 @@ impl Desk {
                 Some(Event::Progress(progress)) => {
                     idle.iter_mut().for_each(|idle| idle.heard(now));
                     self.lock().progress = Some(progress);
+                }
+                Some(Event::Location(location)) => {
+                    idle.iter_mut().for_each(|idle| idle.heard(now));
+                    self.lock().location = Some(location);
                 }
                 Some(Event::Ended(end)) => return (end, now, stop),
                 None => {}

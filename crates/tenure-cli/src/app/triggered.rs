@@ -78,7 +78,13 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
         ));
     }
     host.stands(&app, Standing::Ready, &went.words);
-    verdict(&went, &app, run.attempt().saturating_sub(lost))
+    let result = verdict(&went, &app, run.attempt().saturating_sub(lost))?;
+    if let Some(location) = &went.location
+        && let Err(wrong) = run.place(location)
+    {
+        return failed(&format!("its location cannot be stored: {wrong}"), true);
+    }
+    Ok(result)
 }
 
 /// Looks whether it may begin now, and answers how many hosts this run has lost. What cannot be seen now is looked for

@@ -55,7 +55,7 @@ pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
             return Went { end: End::default(), why: None, verdict, not_started: Some(why) };
         }
     };
-    let (end, why) = until_the_end(post, &running, manners);
+    let Ended { end, why, location } = until_the_end(post, &running, manners);
     let left = match end.left_behind {
         0 => String::new(),
         left => format!("; {left} processes that it had left behind were ended"),
@@ -64,7 +64,7 @@ pub(super) fn attend(post: &Post, program: Program, manners: &Manners) -> Went {
     let killed = if end.killed { "; it was killed with all its children" } else { "" };
     let words = end.words();
     post.end_of_lines(format!("run: {words}{reason}{killed}{left}; {}", end.usage.words()));
-    let verdict = verdict(&end, why.as_ref(), &running, manners);
+    let verdict = located(verdict(&end, why.as_ref(), &running, manners), location);
     Went { end, why, verdict, not_started: None }
 }
 
@@ -83,14 +83,25 @@ fn reason(why: &Why) -> String {
     }
 }
 
-fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> (End, Option<Why>) {
+/// How a program ended, and the last location that it named.
+struct Ended {
+    end: End,
+    why: Option<Why>,
+    location: Option<String>,
+}
+
+fn until_the_end(post: &Post, running: &Running, manners: &Manners) -> Ended {
+    let mut location = None;
     let (clock, reins) = (SystemClock, running.reins());
     let (mut brake, mut last_look, mut until) = (Brake::new(reins.clone()), clock.moment(), post.until());
     loop {
         match running.next(LOOK) {
             Some(Event::Line(line)) => post.line(labelled(&line)),
             Some(Event::Progress(progress)) => post.progress(progress),
-            Some(Event::Ended(end)) => return (end, post.why().filter(|_| brake.was_told())),
+            Some(Event::Location(named)) => location = Some(named),
+            Some(Event::Ended(end)) => {
+                return Ended { end, why: post.why().filter(|_| brake.was_told()), location };
+            }
             None => {}
         }
         let now = clock.moment();
@@ -154,6 +165,20 @@ fn verdict(end: &End, why: Option<&Why>, running: &Running, manners: &Manners) -
         }
         (None, None) => failed("signal", format!("the program {}", end.words()), true),
     }
+}
+
+/// Adds a location to the verdict on a job that succeeded.
+pub(super) fn located(
+    (way, mut words): (&'static str, Value),
+    location: Option<String>,
+) -> (&'static str, Value) {
+    let Some(location) = location.filter(|_| way == "complete") else { return (way, words) };
+    if let Err(wrong) = tenure::Output::new(Vec::new(), Some(location.clone())) {
+        let detail = format!("its location cannot be stored: {wrong}");
+        return ("fail", json!({ "error": { "type": "result", "detail": detail }, "retryable": false }));
+    }
+    words["resource_location"] = json!(location);
+    (way, words)
 }
 
 /// Says how it went.

@@ -11,7 +11,7 @@ use tenure_program::End;
 use ureq::Agent;
 
 use super::LEASE;
-use super::attend::{LOOK, Manners, Went};
+use super::attend::{LOOK, Manners, Went, located};
 use super::board::{Post, Why};
 use super::result::kept;
 use crate::client::base;
@@ -43,6 +43,8 @@ type Answered = Result<(u16, Head, Vec<u8>), String>;
 struct Head {
     rest: Option<f64>,
     no_retry: bool,
+    /// Of the resource that the service created.
+    location: Option<String>,
 }
 
 /// Sends this job; none if its end is told by somebody else, or not at all any more.
@@ -132,6 +134,7 @@ fn call(post: &Post, url: &str, server: &str) -> Answered {
     let named = |name: &str| head.headers.get(name)?.to_str().ok();
     let answer = Head {
         rest: named(REST_HEADER).and_then(|rest| rest.parse().ok()),
+        location: named("location").filter(|_| head.status == 201).map(str::to_owned),
         no_retry: named(NO_RETRY).is_some_and(|said| said.eq_ignore_ascii_case("true")),
     };
     let most = u64::try_from(limits::OUTPUT_BYTES).unwrap_or(u64::MAX);
@@ -159,7 +162,7 @@ fn meaning(answered: Answered, manners: &Manners) -> Option<((&'static str, Valu
         }
         status => failed("http", &said, status != 422 && !head.no_retry),
     };
-    Some((verdict, said))
+    Some((located(verdict, head.location), said))
 }
 
 fn failed(kind: &str, detail: &str, retryable: bool) -> (&'static str, Value) {
@@ -183,10 +186,13 @@ mod tests {
         assert_eq!(verdict(204, plain(), ""), Some(("complete", json!({}))));
         assert_eq!(verdict(202, plain(), ""), None);
         assert_eq!(verdict(503, plain(), ""), Some(("release", json!({ "delay_seconds": 10.0 }))));
-        let rest = Head { rest: Some(3.0), no_retry: false };
+        let made = Head { location: Some("/stars/7".to_owned()), ..Head::default() };
+        let is_at = Some(("complete", json!({ "resource_location": "/stars/7" })));
+        assert_eq!(verdict(201, made, ""), is_at);
+        let rest = Head { rest: Some(3.0), ..Head::default() };
         assert_eq!(verdict(429, rest, ""), Some(("release", json!({ "delay_seconds": 3.0 }))));
         let retryable = |status, head| verdict(status, head, "").unwrap().1["retryable"] == true;
         assert!(retryable(500, plain()) && retryable(302, plain()) && !retryable(422, plain()));
-        assert!(!retryable(500, Head { rest: None, no_retry: true }));
+        assert!(!retryable(500, Head { no_retry: true, ..Head::default() }));
     }
 }

@@ -74,12 +74,19 @@ struct Granted {
     attempt: u32,
     #[serde(default)]
     args: Option<Box<RawValue>>,
+    lease: Held,
     #[serde(default)]
     traceparent: Option<String>,
     #[serde(default)]
     tracestate: Option<String>,
     #[serde(default)]
     timeout_seconds: Option<f64>,
+}
+
+/// The lease of a granted job.
+#[derive(Debug, Deserialize)]
+struct Held {
+    fence: String,
 }
 
 impl Granted {
@@ -97,6 +104,7 @@ impl Granted {
             ("JOB_KIND", self.kind.clone()),
             ("JOB_QUEUE", self.queue.clone()),
             ("JOB_ATTEMPT", self.attempt.to_string()),
+            ("JOB_FENCE", self.lease.fence.clone()),
             ("WEBJOBS_NAME", self.kind.clone()),
             ("WEBJOBS_RUN_ID", self.id.clone()),
         ];

@@ -76,6 +76,7 @@ fn t075_kd13_a_start_while_it_runs_is_a_conflict_and_changes_nothing() {
 fn exit_codes_mean_done_again_without_an_attempt_or_failed() {
     let stand = Stand::of(&[
         ("triggered/bad/run.sh", "echo so >&2; exit 3"),
+        ("triggered/made/run.sh", "echo '::location /stars/7'"),
         (
             "triggered/later/run.sh",
             "echo $JOB_ATTEMPT >> $OUT/later; [ $(wc -l < $OUT/later) -ge 3 ] || exit 75",
@@ -86,6 +87,11 @@ fn exit_codes_mean_done_again_without_an_attempt_or_failed() {
         ("triggered/dies/run.sh", "kill -9 $$"),
     ]);
     let _host = stand.host(&[]);
+    let made = stand.app(&["-o", "json", "run", "--wait", "made"]);
+    assert_eq!(made.code, 0, "{}{}", made.out, made.err);
+    let id = stand.json(&["runs", "made"])["items"][0]["id"].as_str().unwrap().to_owned();
+    let job = said(&run(&["job", "get", &id, "--db", &stand.db(), "-o", "json"], &stand.folder()));
+    assert!(job.out.contains(r#""resource_location": "/stars/7""#), "{}", job.out);
     let bad = stand.app(&["run", "--wait", "bad"]);
     assert!(bad.code == 1 && bad.err.contains("Job failed due to exit code 3"), "{}", bad.err);
     assert!(bad.out.contains("err: so"), "{}", bad.out);
