@@ -36,6 +36,7 @@ const RESTORE: &str = "DO $$ DECLARE t record; BEGIN
          PERFORM setval(format('tenure.%I', sequencename)::regclass, coalesce(last_value, 1), last_value IS NOT NULL)
              FROM dump.sequences;
      END $$";
+const MOMENT: Duration = Duration::from_millis(5);
 const BAR: &str = "SELECT value FROM tenure.meta WHERE name = 'bar'";
 
 async fn open(server: &Server, clock: &ManualClock) -> Arc<PostgresStore> {
@@ -60,8 +61,9 @@ async fn grants(store: &PostgresStore) -> [Fence; 2] {
     [fence, lease]
 }
 
-/// Some grants, of which a copy that was made before does not know.
+/// Some grants, a moment later, of which a copy that was made before does not know.
 async fn more_grants(server: &Server, clock: &ManualClock) -> [Fence; 2] {
+    clock.advance(MOMENT);
     let store = open(server, clock).await;
     for _ in 0..5 {
         grants(&store).await;
@@ -88,7 +90,7 @@ async fn a_dump_that_is_restored_again_and_again_on_its_own_server_grants_no_fen
     let mut last = more_grants(&server, &clock).await;
     for round in 0..3 {
         client.batch_execute(RESTORE).await.unwrap();
-        clock.advance(Duration::from_millis(5));
+        clock.advance(MOMENT);
         let store = open(&server, &clock).await;
         // Programs may hold what was granted after the dump.
         assert!(store.reserve(ask(host(1), 1)).await.unwrap().jobs.is_empty(), "round {round}");
@@ -105,12 +107,14 @@ async fn a_dump_that_is_restored_again_and_again_on_its_own_server_grants_no_fen
 async fn a_database_that_is_copied_on_its_server_begins_an_epoch_of_its_own() {
     let (server, clock) = (Server::start_hasty().unwrap(), ManualClock::new());
     prepare(&server, &clock).await;
-    let operator = user(&server.url().replace("/postgres", "/template1")).await;
+    let url_of = |name: &str| format!("postgres://postgres@127.0.0.1:{}/{name}", server.port());
+    let operator = user(&url_of("template1")).await;
     operator.batch_execute("CREATE DATABASE copied TEMPLATE postgres").await.unwrap();
     let last = more_grants(&server, &clock).await;
-    clock.advance(Duration::from_millis(5));
-    let url = server.url().replace("/postgres", "/copied");
-    let store = PostgresStore::open(&url, options("tenure"), Some(Arc::new(clock.clone()))).await.unwrap();
+    clock.advance(MOMENT);
+    let store = PostgresStore::open(&url_of("copied"), options("tenure"), Some(Arc::new(clock.clone())))
+        .await
+        .unwrap();
     refusal(wish(&*store, acquire("x", 1)).await);
     clock.advance(TTL.max(ask(host(1), 1).ttl));
     assert!(are_above(grants(&store).await, last));
@@ -135,7 +139,6 @@ async fn files_that_are_put_back_again_and_again_grant_no_fence_twice() {
         server.stop().unwrap();
         put(&saved, &data);
         server.start_again().unwrap();
-        clock.advance(Duration::from_millis(5));
         let next = more_grants(&server, &clock).await;
         assert!(are_above(next, last), "round {round}: {next:?} after {last:?}");
         last = next;
