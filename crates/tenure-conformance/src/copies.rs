@@ -6,8 +6,8 @@ mod seen;
 use std::time::Duration;
 
 use tenure_core::{
-    Attempt, AttemptEnd, Head, IfFailed, LeaseOutcome, LeaseState, OnConflict, Retention, RetryPolicy, State,
-    StateName, Terms, Ttl, Why, Window,
+    Attempt, AttemptEnd, Fence, Head, IfFailed, LeaseOutcome, LeaseState, OnConflict, Retention, RetryPolicy,
+    State, StateName, Terms, Ttl, Why, Window,
 };
 
 use super::given::{Given, TTL, decide, failed, held, host, ids_of, minutes, seconds};
@@ -29,6 +29,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_job_that_ran_has_lapsed_in_the_copy_and_is_done_again),
         test(a_job_that_ran_with_its_last_attempt_has_failed_in_the_copy),
         test(each_new_fence_is_greater_than_all_of_the_source),
+        test(two_copies_of_a_source_share_no_fence),
         test(a_lease_that_was_held_is_kept_from_others_and_from_its_holder),
         test(unique_keys_still_hold),
         test(jobs_go_on_waiting_for_what_they_waited_for),
@@ -193,6 +194,21 @@ async fn each_new_fence_is_greater_than_all_of_the_source(given: Given) {
     assert!(other.hold("x", 2).await.fence > greatest);
     assert!(other.hold("never seen", 2).await.fence > greatest);
     let _ = other.store.close().await;
+}
+
+/// T008: a store that is copied again grants above what the copy before it has granted.
+async fn two_copies_of_a_source_share_no_fence(given: Given) {
+    given.enqueue("mail", 1).await;
+    let mut last = (Fence::NONE, Fence::NONE);
+    for _ in 0..3 {
+        given.pass(Duration::from_millis(5));
+        let other = given.beside().await;
+        whole(&given, &other).await;
+        let first = (other.take("mail").await.fence(), other.hold("x", 1).await.fence);
+        assert!(first.0 > last.0 && first.1 > last.1, "{first:?} after {last:?}");
+        last = (first.0, other.hold("y", 1).await.fence.max(first.1));
+        let _ = other.store.close().await;
+    }
 }
 
 async fn a_lease_that_was_held_is_kept_from_others_and_from_its_holder(given: Given) {

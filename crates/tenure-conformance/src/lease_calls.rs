@@ -35,7 +35,7 @@ async fn acts_on_a_name_that_nobody_held_leave_nothing_behind(given: Given) {
     assert_eq!(given.info("x").await, None);
     assert_eq!(given.all_notes().await, []);
     assert_eq!(leases(&*given.store, "", 10).await, []);
-    assert_eq!(given.hold("x", 1).await.fence.counter(), 1);
+    assert_eq!(given.hold("x", 1).await.fence.number(), 1);
 }
 
 async fn what_a_holder_says_of_itself_is_kept_exactly(given: Given) {
@@ -91,7 +91,7 @@ async fn names_that_look_alike_are_different_leases(given: Given) {
     ];
     for (number, text) in names.iter().enumerate() {
         let mine = given.hold(text, number as u64).await;
-        assert_eq!(mine.fence.counter(), 1, "{text:?} is nobody else's");
+        assert_eq!(mine.fence.number(), 1, "{text:?} is nobody else's");
     }
     for (number, text) in names.iter().enumerate() {
         let info = given.lease(text).await;

@@ -125,9 +125,9 @@ impl Side {
         Self { store, clock, had: Vec::new() }
     }
 
-    /// What the store answered, as text; fences without their epoch, which is the store's own affair.
+    /// What the store answered, as text.
     async fn apply(&mut self, operation: &Operation) -> String {
-        let text = match operation {
+        match operation {
             Operation::Wish(wishes) => self.wish(wishes).await,
             Operation::LookAt(name) => format!("{:?}", self.store.lease_info(name).await.unwrap()),
             Operation::List(prefix, page) => format!("{:?}", leases(&*self.store, prefix, *page).await),
@@ -141,8 +141,7 @@ impl Side {
                 self.clock.advance(*span);
                 String::new()
             }
-        };
-        without_epochs(&text)
+        }
     }
 
     async fn wish(&mut self, wishes: &[Wish]) -> String {
@@ -177,7 +176,7 @@ impl Side {
         let notes = notes(&*self.store, oldest_first, 7).await;
         let lines =
             leases.iter().map(|info| format!("{info:?}")).chain(notes.iter().map(|n| format!("{n:?}")));
-        without_epochs(&lines.collect::<Vec<_>>().join("\n"))
+        lines.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -276,16 +275,4 @@ impl Generator {
     fn of<T: Clone>(&self, items: &[T]) -> T {
         items[self.below(items.len())].clone()
     }
-}
-
-/// The text with the counter of each fence in place of its whole number.
-fn without_epochs(text: &str) -> String {
-    let mut parts = text.split("Fence(");
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let digits = part.chars().take_while(char::is_ascii_digit).count();
-        let fence = part[..digits].parse().map(Fence::from_number).unwrap_or(Fence::NONE);
-        plain.push_str(&format!("Fence({}{}", fence.counter(), &part[digits..]));
-    }
-    plain
 }

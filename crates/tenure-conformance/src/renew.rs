@@ -1,6 +1,6 @@
 //! What renewing promises.
 
-use tenure_core::{CancelRequest, Fence, Job, Reserved, State, Verdict};
+use tenure_core::{CancelRequest, Epoch, Fence, Job, Reserved, State, Verdict};
 
 use super::given::{Given, TTL, cancel_within, held, minutes, seconds};
 use super::{Test, test};
@@ -124,7 +124,7 @@ async fn a_renewal_of_what_is_not_there_is_lost(given: Given) {
 
 async fn a_renewal_under_a_fence_to_come_is_lost(given: Given) {
     let reserved = given.running().await;
-    let to_come = Held { fence: reserved.fence().next(reserved.fence().epoch()), ..held(&reserved) };
+    let to_come = Held { fence: reserved.fence().next(Epoch::default()), ..held(&reserved) };
     assert_eq!(given.renew(to_come, TTL).await, Renewal::Lost);
     assert_eq!(stored(&given, &reserved).await, *reserved.job());
 }

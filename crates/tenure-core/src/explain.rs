@@ -5,8 +5,8 @@ mod words;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AtWork, Block, End, Failure, Gates, HostId, Job, JobId, Key, Kind, Meter, QueueName, Room, Serving,
-    State, Timestamp, Why, lapse,
+    AtWork, Block, End, Epoch, Failure, Gates, HostId, Job, JobId, Key, Kind, Meter, QueueName, Room,
+    Serving, State, Timestamp, Why, lapse,
 };
 
 /// The one predicate of the claim: whether a job may be reserved now by somebody who serves it.
@@ -289,7 +289,7 @@ fn no_room(key: Option<&Key>, meter: &Meter, running: &[JobId], now: Timestamp) 
 /// What time alone makes of a running job, if that is its end. It is so in a paused queue, too.
 fn ending(job: &Job, now: Timestamp) -> Option<Reason> {
     let State::Running { holder, .. } = job.state else { return None };
-    let State::Finished { end, .. } = lapse(job, job.fence.epoch(), now)?.state else { return None };
+    let State::Finished { end, .. } = lapse(job, Epoch::default(), now)?.state else { return None };
     Some(Reason::Ending { holder, end })
 }
 

@@ -4,42 +4,57 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-const COUNTER_BITS: u32 = 40;
-const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
+use crate::Timestamp;
 
-/// Counts restores and failovers of an installation; the upper part of every [`Fence`].
+/// Fences between two epochs that begin a microsecond apart. No store grants so many in that time.
+const PER_MICROSECOND: u64 = 4;
+/// 2026-01-01, in microseconds since 1970: epochs begin to be counted here, and last for 70 years.
+const FIRST_DAY: i64 = 1_767_225_600_000_000;
+/// The distance to the epoch before, if the clock shows no later time than that one: at least, and by chance.
+const LEAST_STEP: u64 = 1 << 12;
+const CHANCE_MASK: u64 = (1 << 24) - 1;
+
+/// The floor of a store's fences: each [`Fence`] that it grants is greater.
 ///
-/// A restored file may lack grants that were made after the backup. Its epoch is raised before it grants again, so
-/// that no fencing token is ever granted twice.
+/// A restored file or database lacks the grants that were made after the backup. It begins a new epoch before it grants
+/// again. The time of that moment is in the number, so it lies above all that was granted before, whatever the backup
+/// knows of that, and another restore of the same backup begins another epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct Epoch(u16);
+pub struct Epoch(u64);
 
 impl Epoch {
     /// The largest epoch: a fence has to fit the 53 bits that every JSON reader keeps exactly.
-    pub const LAST: Self = Self((1 << (53 - COUNTER_BITS)) - 1);
+    pub const LAST: Self = Self((1 << 53) - (1 << 40));
 
     /// The epoch with this number; stops at the last one.
     #[must_use]
-    pub fn new(number: u16) -> Self {
+    pub fn new(number: u64) -> Self {
         Self(number.min(Self::LAST.0))
     }
 
-    /// The number of this epoch.
+    /// The number of this epoch: the greatest fence that is not of it.
     #[must_use]
-    pub fn number(self) -> u16 {
+    pub fn number(self) -> u64 {
         self.0
     }
 
-    /// The epoch after this one.
+    /// The epoch that begins at this time, above this one.
+    ///
+    /// If the clock was set back, `chance` tells two epochs apart that follow the same one.
     #[must_use]
-    pub fn next(self) -> Self {
-        Self::new(self.0.saturating_add(1))
+    pub fn next(self, now: Timestamp, chance: u64) -> Self {
+        let since = u64::try_from(now.as_micros() - FIRST_DAY).unwrap_or(0);
+        let by_clock = since.saturating_mul(PER_MICROSECOND);
+        if by_clock > self.0 {
+            return Self::new(by_clock);
+        }
+        Self::new(self.0 + LEAST_STEP + (chance & CHANCE_MASK))
     }
 }
 
 /// A fencing token. It grows with each grant and never goes back.
 ///
-/// It is one ordered number, made of an [`Epoch`] and a counter, and fits in 53 bits.
+/// It lies above the [`Epoch`] in which it was granted, and fits in 53 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(u64);
@@ -66,20 +81,7 @@ impl Fence {
     /// made, so a row that holds it is damaged, and its owners must not look like the oldest ones.
     #[must_use]
     pub fn next(self, epoch: Epoch) -> Self {
-        let floor = u64::from(epoch.number()) << COUNTER_BITS;
-        Self(self.0.max(floor).saturating_add(1))
-    }
-
-    /// The epoch in which this fence was granted.
-    #[must_use]
-    pub fn epoch(self) -> Epoch {
-        Epoch::new(u16::try_from(self.0 >> COUNTER_BITS).unwrap_or(u16::MAX))
-    }
-
-    /// How many grants were made in its epoch, up to this one.
-    #[must_use]
-    pub fn counter(self) -> u64 {
-        self.0 & COUNTER_MASK
+        Self(self.0.max(epoch.number()).saturating_add(1))
     }
 }
 
@@ -93,12 +95,37 @@ impl fmt::Display for Fence {
 mod tests {
     use super::*;
 
+    const DAY: i64 = 86_400_000_000;
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(FIRST_DAY + micros).unwrap()
+    }
+
     #[test]
     fn a_grant_in_a_later_epoch_exceeds_every_grant_of_an_earlier_one() {
-        let many = (0..1000).fold(Fence::NONE, |fence, _| fence.next(Epoch::new(3)));
-        let forgotten = Fence::NONE.next(Epoch::new(3));
-        assert!(forgotten.next(Epoch::new(4)) > many);
-        assert_eq!(forgotten.next(Epoch::new(4)).epoch(), Epoch::new(4));
+        let backup = Epoch::default().next(at(DAY), 0);
+        let many = (0..1000).fold(Fence::NONE, |fence, _| fence.next(backup));
+        assert!(Fence::NONE.next(backup.next(at(DAY + 1000), 0)) > many);
+    }
+
+    #[test]
+    fn each_restore_of_a_backup_begins_an_epoch_above_all_earlier_restores() {
+        let backup = Epoch::default().next(at(DAY), 0);
+        let mut last = backup;
+        for later in 1..100 {
+            let restored = backup.next(at(DAY + later), u64::MAX);
+            assert!(restored > last, "{later}");
+            last = restored;
+        }
+    }
+
+    #[test]
+    fn where_the_clock_was_set_back_chance_tells_two_restores_apart() {
+        let backup = Epoch::default().next(at(DAY), 0);
+        for now in [at(DAY), at(0), Timestamp::EPOCH] {
+            let (one, other) = (backup.next(now, 1), backup.next(now, 2));
+            assert!(one > backup && other > backup && one != other);
+        }
     }
 
     #[test]
@@ -109,9 +136,10 @@ mod tests {
 
     #[test]
     fn every_fence_survives_a_json_reader_that_keeps_doubles() {
-        let last = Fence::NONE.next(Epoch::LAST);
-        assert!(last.number() < 1 << 53);
-        assert_eq!(Epoch::LAST.next(), Epoch::LAST);
+        let last = Epoch::default().next(Timestamp::LAST, u64::MAX);
+        assert_eq!((last, last.next(Timestamp::LAST, u64::MAX)), (Epoch::LAST, Epoch::LAST));
+        assert!(Fence::NONE.next(last).number() < 1 << 53);
+        assert!(Epoch::default().next(at(70 * 365 * DAY), 0) < Epoch::LAST);
     }
 
     #[test]

@@ -28,10 +28,10 @@ use crate::url;
 const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET jit = off; SET plan_cache_mode = force_generic_plan;";
 
-/// Whoever may not look at them is told so by whatever opens the store.
+/// A role that may not write here grants nothing. If it wants to, whatever opens the store says so.
 const HAS_TABLES: &str = "SELECT EXISTS (SELECT FROM pg_class c
-     WHERE c.relnamespace = to_regnamespace(current_schema()) AND c.relname = 'lease'
-         AND has_table_privilege(c.oid, 'SELECT'))";
+     WHERE c.relnamespace = to_regnamespace(current_schema()) AND c.relname = 'meta'
+         AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT'))";
 
 /// A server whose commits may be lost in a crash would grant the same fence again. Any other setting is its operator's.
 const LASTING: &str = "SELECT set_config('synchronous_commit', 'on', false)
@@ -90,7 +90,8 @@ impl Database {
             }
             let row = raw.client.query_typed_one(WHICH, &[]).await.map_err(fault)?;
             check_server(row.get(0), row.get(1))?;
-            let origin = Origin { system: row.get(2), timeline: row.get(3) };
+            let (system, timeline) = (row.get(2), row.get(3));
+            let origin = Origin { system, timeline, database: row.get(4), started: row.get(5) };
             let mut connection = Connection::new(raw, self.options.patience, pooled);
             let met = self.meet(&mut connection, origin).await;
             if connection.met_pooler {
@@ -164,8 +165,10 @@ impl Database {
             connection.stay_with(origin);
             return Ok(());
         }
-        if connection.read(Query::new(HAS_TABLES)).await?.first().is_some_and(|row| row.get(0)) {
-            epoch::settle(connection, origin, self.time.told()).await?;
+        let has_tables = connection.read(Query::new(HAS_TABLES)).await?;
+        if has_tables.first().is_some_and(|row| row.get(0))
+            && epoch::settle(connection, origin, self.time.told()).await?
+        {
             *self.origin() = Some(origin);
             connection.stay_with(origin);
         }

@@ -73,10 +73,11 @@ impl Pooled {
                 .to_owned(),
         ];
         parts.extend(PLANS.map(|name| set(name, "off")));
-        if let Some(Origin { system, timeline }) = self.origin {
+        if let Some(Origin { system, timeline, started, .. }) = self.origin {
             parts.push(format!(
                 "1 / CASE WHEN (SELECT system_identifier FROM pg_control_system()) = {system}
                  AND ('x' || lpad(left(pg_walfile_name(pg_current_wal_lsn()), 8), 16, '0'))::bit(64)::bigint = {timeline}
+                 AND (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint = {started}
                  THEN 1 ELSE 0 END"
             ));
         }

@@ -144,9 +144,9 @@ async fn the_bar_and_the_epoch_hold_for_sql_as_well() {
         "nobody has held it"
     );
     client.batch_execute(&set("bar", "0")).await.unwrap();
-    client.batch_execute(&set("epoch", "3")).await.unwrap();
+    client.batch_execute(&set("floor", "3000")).await.unwrap();
     let first = fence(&client, &format!("{s}.acquire_lease('x', 'me')")).await.unwrap();
-    assert_eq!(first, (3 << 40) + 1);
+    assert_eq!(first, 3001);
     store.close().await.unwrap();
 }
 

@@ -175,7 +175,7 @@ async fn a_program_hears_that_another_one_gave_a_lease_back_or_asked_it_to() {
         tokio::time::timeout(soon, freed.changed()).await.expect("who waits hears of it").unwrap();
         let fence = granted(wish(&*two, acquire("month-end", 2)).await);
         wish(&*two, release("month-end", 2, fence)).await;
-        assert!(fence.counter() == 2 * (round + 1));
+        assert!(fence.number() == 2 * (round + 1));
     }
 }
 

@@ -25,6 +25,7 @@ mod ordinary;
 mod outage;
 mod pooler;
 mod processes;
+mod restored;
 mod runtimes;
 mod several;
 mod shortage;

@@ -49,7 +49,6 @@ fn fill(conn: &Connection, partial: &Path) -> Result<(), Fault> {
         }
     }
     copy.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(())).map_err(fail)?;
-    copy.execute("UPDATE meta SET value = 1 WHERE name = 'restored'", []).map_err(fail)?;
     copy.close().map_err(|(_, error)| fail(error))
 }
 

@@ -220,7 +220,7 @@ mod tests {
     fn a_file_that_another_program_is_writing_is_not_taken_for_a_damaged_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tenure.db");
-        drop(crate::open::open(&path, &Options::default()).unwrap());
+        drop(crate::open::open(&path, &Options::default(), |epoch| epoch).unwrap());
         let other = Connection::open(&path).unwrap();
         other
             .execute_batch(

@@ -31,6 +31,7 @@ mod connection;
 mod copying;
 mod dependencies;
 mod enqueue;
+mod epoch;
 mod fault;
 mod front;
 mod gates;

@@ -9,7 +9,7 @@ use tenure_store::Fault;
 use crate::connection::{reading, set_up_reading};
 use crate::fault::fault_of;
 use crate::inspect::{broken, has_log, look_past_locks, look_through_locks, of_file};
-use crate::{Options, schema};
+use crate::{Options, epoch, schema};
 
 /// What there is to do about a file whose log cannot be read.
 const LOG: &str = "the latest writes are in the file's -wal log, which cannot be read from a read-only directory; copy both files to a writable directory";
@@ -38,10 +38,9 @@ pub(crate) fn of_look(path: &Path, error: &Error) -> Fault {
 }
 
 /// The epoch of a file that is only looked at: it has to be up to date.
-pub(crate) fn epoch(conn: &Connection, path: &Path) -> Result<Epoch, Fault> {
+pub(crate) fn current_epoch(conn: &Connection, path: &Path) -> Result<Epoch, Fault> {
     let fail = |error: Error| of_file(path, fault_of(&error));
-    let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(fail);
-    let here = number("PRAGMA user_version")?;
+    let here: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(fail)?;
     if here != i64::from(schema::known()) {
         return Err(broken(
             path,
@@ -50,8 +49,7 @@ pub(crate) fn epoch(conn: &Connection, path: &Path) -> Result<Epoch, Fault> {
             ),
         ));
     }
-    let epoch = number("SELECT value FROM meta WHERE name = 'epoch'")?;
-    u16::try_from(epoch).map(Epoch::new).map_err(|_| broken(path, format_args!("invalid epoch {epoch}")))
+    epoch::read(conn).map_err(fail)
 }
 
 /// SQLite opens a file when it is read for the first time.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
 use tenure_core::Epoch;
-use tenure_store::Fault;
+use tenure_store::{Chance, Clock, Fault};
 
 use crate::connection::{common, writing};
 use crate::fault::fault_of;
 use crate::inspect::{broken, inspect, of_file};
-use crate::look::{epoch, looking};
+use crate::look::{current_epoch, looking};
 use crate::pause::pause;
 use crate::{Options, schema};
 
@@ -19,8 +19,12 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// How long to wait between two tries to switch to the log while another program starts, too.
 const SWITCH_AGAIN: Duration = Duration::from_millis(5);
 
-/// The writing connection to a file that is ready for use, and the file's epoch.
-pub(crate) fn open(path: &Path, options: &Options) -> Result<(Connection, Epoch), Fault> {
+/// The writing connection to a file that is ready for use, and the epoch that `follows` the file's last one.
+pub(crate) fn open(
+    path: &Path,
+    options: &Options,
+    follows: impl FnOnce(Epoch) -> Epoch,
+) -> Result<(Connection, Epoch), Fault> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(Fault::Broken(format!(
             "SQLite {} is too old; 3.51.3 is the first version that cannot lose its write-ahead log",
@@ -35,18 +39,24 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<(Connection, Epoch)
     if conn.is_readonly(MAIN_DB).map_err(fail)? {
         return Err(broken(path, "the file is not writable; check its permissions"));
     }
-    let epoch = schema::migrate(&mut conn).map_err(|fault| of_file(path, fault))?;
+    let epoch = schema::migrate(&mut conn, follows).map_err(|fault| of_file(path, fault))?;
     switch_to_log(&conn, options).map_err(|fault| of_file(path, fault))?;
     Ok((conn, epoch))
 }
 
 /// The same, or a connection that only looks at a file that may not be written, if that will do; and whether it is one.
-pub(crate) fn open_or_look(path: &Path, options: &Options) -> Result<(Connection, Epoch, Way), Fault> {
-    match open(path, options) {
+///
+/// A file cannot tell whether it is a copy, or was put back as it was once. So each opening begins a new epoch.
+pub(crate) fn open_or_look(
+    path: &Path,
+    options: &Options,
+    clock: &dyn Clock,
+) -> Result<(Connection, Epoch, Way), Fault> {
+    match open(path, options, |last| last.next(clock.now(), Chance::from_system().bits())) {
         Ok((conn, epoch)) => Ok((conn, epoch, Way::Writes)),
         Err(fault) if options.looks_if_it_may_not_write && path.exists() && !fault.is_passing() => {
             let conn = looking(path, options)?;
-            let epoch = epoch(&conn, path)?;
+            let epoch = current_epoch(&conn, path)?;
             Ok((conn, epoch, Way::Looks))
         }
         Err(fault) => Err(fault),

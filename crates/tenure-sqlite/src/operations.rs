@@ -12,7 +12,7 @@ use crate::connection::writing;
 use crate::fault::fault_of;
 use crate::inspect::{beside, broken, inspect, of_file};
 use crate::look::read_or_look;
-use crate::{Options, hosts, open, schema};
+use crate::{Options, epoch, hosts, open, schema};
 
 /// So many findings of one sort are told.
 const MOST: i64 = 20;
@@ -121,8 +121,7 @@ pub fn status(path: &Path, options: &Options, clock: &dyn Clock) -> Result<Statu
     };
     if here > 0 {
         let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
-        let epoch = number("SELECT value FROM meta WHERE name = 'epoch'").map_err(fail)?;
-        status.epoch = u16::try_from(epoch).ok();
+        status.epoch = Some(epoch::read(&conn).map_err(fail)?.number());
         for state in StateName::ALL {
             let jobs = number(&format!("SELECT coalesce(sum({state}), 0) FROM lane")).map_err(fail)?;
             status.jobs.extend(u64::try_from(jobs).ok().filter(|jobs| *jobs > 0).map(|jobs| (state, jobs)));
@@ -146,7 +145,7 @@ pub fn migration(path: &Path, options: &Options) -> Result<Migration, Fault> {
 /// # Errors
 /// The file is not one of Tenure's, or of a later version.
 pub fn migrate(path: &Path, options: &Options) -> Result<(), Fault> {
-    open::open(path, options).map(drop)
+    open::open(path, options, |epoch| epoch).map(drop)
 }
 
 /// Looks for what must never be: damage, and what does not agree. Answers a bounded number of findings of each sort.

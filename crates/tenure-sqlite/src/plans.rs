@@ -23,7 +23,7 @@ fn plan(conn: &Connection, sql: &str) -> Vec<String> {
 fn file() -> (tempfile::TempDir, Connection) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tenure.db");
-    let (conn, _) = open::open(&path, &crate::Options::default()).unwrap();
+    let (conn, _) = open::open(&path, &crate::Options::default(), |epoch| epoch).unwrap();
     (directory, conn)
 }
 

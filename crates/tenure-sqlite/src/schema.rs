@@ -5,8 +5,8 @@ use tenure_core::Epoch;
 use tenure_store::Fault;
 
 use crate::connection::APPLICATION_ID;
-use crate::copying;
-use crate::fault::{fault_of, unreadable};
+use crate::fault::fault_of;
+use crate::{copying, epoch};
 
 struct Step {
     name: &'static str,
@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     Step { name: "0004_records", sql: include_str!("migrations/0004_records.sql") },
     Step { name: "0005_ended", sql: include_str!("migrations/0005_ended.sql") },
     Step { name: "0006_queue_terms", sql: include_str!("migrations/0006_queue_terms.sql") },
+    Step { name: "0007_floor", sql: include_str!("migrations/0007_floor.sql") },
 ];
 
 const MIGRATION: &str = "CREATE TABLE migration (
@@ -41,8 +42,8 @@ pub(crate) fn check_version(version: i64) -> Result<(), Fault> {
 }
 
 /// Brings the schema up to date, in one transaction: several programs may start at once.
-/// Answers the epoch of the file, raised if the file is a copy that was never opened before.
-pub(crate) fn migrate(conn: &mut Connection) -> Result<Epoch, Fault> {
+/// Returns the epoch of the file: the one that `follows` the last one, unless the file was made here.
+pub(crate) fn migrate(conn: &mut Connection, follows: impl FnOnce(Epoch) -> Epoch) -> Result<Epoch, Fault> {
     let fail = |error: rusqlite::Error| fault_of(&error);
     let txn = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     let version = number(&txn, "PRAGMA user_version").map_err(fail)?;
@@ -67,7 +68,11 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<Epoch, Fault> {
     if copying::is_part(&txn).map_err(fail)? {
         return Err(Fault::Broken(copying::PART.to_owned()));
     }
-    let epoch = settle_epoch(&txn).map_err(fail)?;
+    let mut epoch = epoch::read(&txn).map_err(fail)?;
+    if version > 0 {
+        epoch = follows(epoch);
+        epoch::keep(&txn, epoch).map_err(fail)?;
+    }
     txn.commit().map_err(fail)?;
     Ok(epoch)
 }
@@ -114,23 +119,6 @@ fn check_step(conn: &Connection, number: i64, step: &Step) -> Result<(), Fault> 
         "schema step {} differs from the one in this program; use the program version that created the store",
         step.name
     )))
-}
-
-/// A copy may have forgotten grants that the original made after it: its fences start above them.
-fn settle_epoch(conn: &Connection) -> Result<Epoch> {
-    let value = |name: &str| {
-        conn.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get::<_, i64>(0))
-    };
-    let stored = value("epoch")?;
-    let epoch =
-        u16::try_from(stored).map(Epoch::new).map_err(|_| unreadable(format_args!("epoch {stored}")))?;
-    if value("restored")? == 0 {
-        return Ok(epoch);
-    }
-    let epoch = epoch.next();
-    conn.execute("UPDATE meta SET value = ?1 WHERE name = 'epoch'", [epoch.number()])?;
-    conn.execute("UPDATE meta SET value = 0 WHERE name = 'restored'", [])?;
-    Ok(epoch)
 }
 
 fn number(conn: &Connection, sql: &str) -> Result<i64> {

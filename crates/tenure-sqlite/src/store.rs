@@ -72,7 +72,7 @@ impl SqliteStore {
     /// changed.
     pub fn open(path: impl AsRef<Path>, options: Options, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Fault> {
         let path = path.as_ref().to_owned();
-        let (conn, epoch, way) = open::open_or_look(&path, &options)?;
+        let (conn, epoch, way) = open::open_or_look(&path, &options, &*clock)?;
         let mut memory = Memory::new(&conn, epoch).map_err(|error| of_file(&path, fault_of(&error)))?;
         memory.steps.look(&*clock);
         let read = || match way {
@@ -125,8 +125,8 @@ impl SqliteStore {
 
     /// Copies the file while it is in use. The copy appears under its name when it is complete.
     ///
-    /// A store that opens the copy grants greater fencing tokens than any that this one ever grants, including those
-    /// granted after the copy.
+    /// A store that opens the copy grants greater fencing tokens than any that this one granted until then, including
+    /// those granted after the copy.
     pub fn backup(&self, to: &Path) -> Answer<'_, ()> {
         let (from, to) = (self.path.clone(), to.to_owned());
         Box::pin(async move {

@@ -208,7 +208,7 @@ impl<'w> Writing<'w> {
 
     /// The smallest fence that may be granted, less one.
     pub(crate) fn fence_floor(&self) -> i64 {
-        value::signed(tenure_core::Fence::NONE.next(self.memory.epoch).number()) - 1
+        value::signed(self.memory.epoch.number())
     }
 
     /// Whether anybody listens to what happens; if not, it is noted that something happened of which none heard.

@@ -16,8 +16,8 @@ pub struct Status {
     pub schema: u32,
     /// The number of the schema that this program works with.
     pub known: u32,
-    /// The upper part of its fences; `None` if it has no schema yet.
-    pub epoch: Option<u16>,
+    /// The floor of its fences; `None` if it has no schema yet.
+    pub epoch: Option<u64>,
     /// How many jobs are in each state: maintained, not counted. States that no job is in are left out.
     pub jobs: Vec<(StateName, u64)>,
     /// What it takes of its disk.

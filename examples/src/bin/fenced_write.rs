@@ -63,7 +63,7 @@ fn suspended(begun: &Sender<()>, over: &Receiver<()>) -> Result<(), Failure> {
         over.recv()?;
         match put(Path::new(FILE), &held, "by host A") {
             Ok(()) => println!("host A writes with fence {}", held.fence()),
-            Err(refused) => println!("host A with fence {} is rejected: {refused}", held.fence()),
+            Err(refused) => println!("host A is rejected: {refused}; its fence was {}", held.fence()),
         }
         match held.release().await {
             Err(Error::LeaseLost(lost)) => println!("host A learns: {}", lost.loss),

@@ -62,11 +62,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     for holding in reservations.reservers("post/mailer").await? {
         let end = holding.end.map_or("has it", |end| end.as_str());
-        println!(
-            "fence {}: {} {end}",
-            holding.fence,
-            if holding.by.who == mailer { "the first" } else { "the next" }
-        );
+        let which = if holding.by.who == mailer { "the first" } else { "the next" };
+        println!("{which} {end}, fence {}", holding.fence);
     }
     drop(children);
     Ok(())

@@ -29,7 +29,7 @@ fn an_acquisition_whose_reply_was_lost_is_asked_for_again_and_granted_once() {
     let lost_reply = row.hold(A);
     row.pass(seconds(3));
     assert_eq!(row.hold(A), lost_reply);
-    assert_eq!(lost_reply.counter(), 1);
+    assert_eq!(lost_reply.number(), 1);
     // If it lapsed before it was asked for again it is another ownership, and says so.
     row.pass(TTL);
     assert_eq!(row.hold(A).number(), lost_reply.number() + 1);
@@ -136,7 +136,7 @@ fn the_fence_grows_over_lapse_release_break_forgetting_restart_and_restore() {
         // A restored file has forgotten grants: its epoch is raised.
         |row| {
             row.pass(TTL);
-            row.epoch = row.epoch.next();
+            row.epoch = row.epoch.next(row.now, 0);
         },
         // An epoch that goes back, as it never should, repeats no fence either.
         |row| {

@@ -19,7 +19,7 @@ const IS_PART: &str = "SELECT EXISTS (SELECT FROM meta WHERE name = 'copying')";
 const BEGIN: &str = "INSERT INTO meta (name, value) VALUES ('copying', 1)";
 /// Grants of jobs that are gone: others will have their fences.
 const FORGET_GRANTS: &str = "DELETE FROM granted";
-const EPOCH: &str = "UPDATE meta SET value = greatest(value, $1) WHERE name = 'epoch'";
+const EPOCH: &str = "UPDATE meta SET value = greatest(value, $1) WHERE name = 'floor'";
 const FENCES: &str = "SELECT setval(s, greatest($1, nextval(s)))
      FROM (SELECT pg_get_serial_sequence('granted', 'fence')::regclass AS s) s";
 const PLACES: &str = "SELECT setval(s, greatest($1, nextval(s)))
@@ -118,7 +118,7 @@ async fn take_in(link: &mut Link, items: Vec<Item>) -> Result<(), Fault> {
 async fn finish(link: &mut Link, end: CopyEnd) -> Result<(), Fault> {
     let fence = end.fence.max(Fence::NONE.next(end.epoch));
     let (mut writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;
-    writing.write(Query::new(EPOCH).with(i64::from(end.epoch.number())))?;
+    writing.write(Query::new(EPOCH).with(value::signed(end.epoch.number())))?;
     writing.write(Query::new(FENCES).with(value::signed(fence.number())))?;
     writing.write(Query::new(PLACES).with(value::signed(end.last_seq)))?;
     writing.write(Query::new(NUMBERS))?;

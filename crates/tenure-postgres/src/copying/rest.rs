@@ -1,9 +1,10 @@
 //! What no view shows of a database.
 
-use tenure_core::{Bucket, Epoch, UniqueKey};
+use tenure_core::{Bucket, UniqueKey};
 use tenure_store::{Fault, KeyHold, Rest, Totals};
 use tokio_postgres::Row;
 
+use crate::epoch;
 use crate::fault::unreadable;
 use crate::link::Link;
 use crate::query::Query;
@@ -12,7 +13,7 @@ use crate::value;
 use crate::writing::Writing;
 
 const EPOCH: &str = "SELECT value, coalesce((SELECT last_value FROM pg_sequences
-         WHERE schemaname = current_schema() AND sequencename = 'job_seq_seq'), 0) FROM meta WHERE name = 'epoch'";
+         WHERE schemaname = current_schema() AND sequencename = 'job_seq_seq'), 0) FROM meta WHERE name = 'floor'";
 const LAST: &str = "SELECT
          coalesce((SELECT last_value FROM pg_sequences
              WHERE schemaname = current_schema() AND sequencename = 'record_version'), 0),
@@ -55,9 +56,7 @@ pub(super) async fn rest(link: &mut Link) -> Result<Rest, Fault> {
         read.push(link.connection().await?.read(query).await?);
     }
     let first = read[0].first().ok_or_else(|| unreadable("a store without an epoch"))?;
-    let epoch: i64 = first.get(0);
-    let epoch =
-        u16::try_from(epoch).map(Epoch::new).map_err(|_| unreadable(format_args!("epoch {epoch}")))?;
+    let epoch = epoch::of_number(first.get(0))?;
     let last_seq = value::seq(first.get(1))?;
     let bucket = |row: &Row| Ok((value::queue(row, 0)?, Bucket(value::instant(row, 1)?)));
     let buckets = read[1].iter().map(bucket).collect::<Result<Vec<_>, Fault>>()?;

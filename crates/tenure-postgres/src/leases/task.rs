@@ -13,6 +13,7 @@ use super::read::{self, Locked, Subject};
 use super::turn::{Now, Turn};
 use super::write;
 use crate::command::Reply;
+use crate::epoch;
 use crate::fault::unreadable;
 use crate::inbox::Inbox;
 use crate::link::Link;
@@ -24,7 +25,7 @@ use crate::transaction::{Gate, Transaction};
 use crate::value;
 
 /// The instant, the epoch and the bar, as they are when everything is locked.
-const CLOCK: &str = "SELECT coalesce($1::bigint, micros()), (SELECT value FROM meta WHERE name = 'epoch'),
+const CLOCK: &str = "SELECT coalesce($1::bigint, micros()), (SELECT value FROM meta WHERE name = 'floor'),
          (SELECT value FROM meta WHERE name = 'bar')";
 
 /// If reading the server's clock took longer, because of locks that were waited for, it is read again: how it runs
@@ -205,11 +206,10 @@ async fn look<'s>(
 ) -> Result<Now<'s>, Fault> {
     let read = |rows: Vec<Row>| -> Result<(Timestamp, Epoch, Timestamp), Fault> {
         let row = rows.first().ok_or_else(|| unreadable("no clock"))?;
-        let epoch = row.get::<_, Option<i64>>(1).and_then(|epoch| u16::try_from(epoch).ok());
-        let (Some(epoch), Some(bar)) = (epoch, value::maybe_instant(row, 2)?) else {
+        let (Some(floor), Some(bar)) = (row.get::<_, Option<i64>>(1), value::maybe_instant(row, 2)?) else {
             return Err(unreadable("no epoch"));
         };
-        Ok((value::instant(row, 0)?, Epoch::new(epoch), bar))
+        Ok((value::instant(row, 0)?, epoch::of_number(floor)?, bar))
     };
     let (mut at, epoch, bar) = read(shown)?;
     match time {

@@ -17,7 +17,7 @@ const ENGINE: &str = "SELECT current_setting('server_version')";
 /// A kind of relation that others belong to counts those, too.
 const BYTES: &str = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
      WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r'";
-const EPOCH: &str = "SELECT value FROM meta WHERE name = 'epoch'";
+const EPOCH: &str = "SELECT value FROM meta WHERE name = 'floor'";
 const JOBS: &str =
     "SELECT sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed),
          sum(cancelled) FROM tally";
@@ -75,7 +75,7 @@ pub async fn status(url: &str, options: Options) -> Result<Status, Fault> {
 /// What the tables say.
 async fn tell(connection: &mut Connection, status: &mut Status) -> Result<(), Fault> {
     let epoch = connection.read(Query::new(EPOCH)).await?;
-    status.epoch = first(&epoch).and_then(|epoch| u16::try_from(epoch).ok());
+    status.epoch = first(&epoch).and_then(|epoch| u64::try_from(epoch).ok());
     let jobs = connection.read(Query::new(JOBS)).await?;
     for row in &jobs {
         for (column, state) in StateName::ALL.into_iter().enumerate() {

@@ -17,7 +17,7 @@ const EMPTY: &str = "DO $$ DECLARE t record; BEGIN
     END LOOP;
     PERFORM setval(format('SCHEMA.%I', sequencename)::regclass, start_value, false)
         FROM pg_sequences WHERE schemaname = 'SCHEMA';
-    INSERT INTO SCHEMA.meta (name, value) VALUES ('epoch', 0), ('bar', 0), ('looked', 0), ('ttl', 0);
+    INSERT INTO SCHEMA.meta (name, value) VALUES ('floor', 0), ('bar', 0), ('looked', 0), ('ttl', 0);
 END $$";
 const IN_USE: &str = "SELECT DISTINCT application_name FROM pg_stat_activity WHERE application_name LIKE 'store!_%' ESCAPE '!'";
 

@@ -11,7 +11,7 @@ use tenure_store::{Answer, Copies, CopyEnd, Item, KeyHold, Rest};
 use crate::command::Command;
 use crate::value;
 use crate::writing::Writing;
-use crate::{SqliteStore, records};
+use crate::{SqliteStore, epoch, records};
 
 /// What is in the file while it is part of a copy.
 const BEGIN: &str = "INSERT INTO meta (name, value) VALUES ('copying', 1)";
@@ -89,8 +89,7 @@ impl Writing<'_> {
 
     /// The copy is whole.
     pub(crate) fn end_copy(&mut self, end: CopyEnd) -> Result<()> {
-        self.conn
-            .execute("UPDATE meta SET value = max(value, ?1) WHERE name = 'epoch'", [end.epoch.number()])?;
+        epoch::keep(self.conn, epoch::read(self.conn)?.max(end.epoch))?;
         self.retire_seq(value::signed(end.last_seq))?;
         self.give_back_seq(None);
         self.go_on_behind(end.last_version, end.last_number)?;

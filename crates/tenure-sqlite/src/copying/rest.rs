@@ -1,14 +1,13 @@
 //! What no view shows of a file.
 
 use rusqlite::{Connection, Result, Row, params};
-use tenure_core::{Bucket, Epoch, Timestamp, UniqueKey};
+use tenure_core::{Bucket, Timestamp, UniqueKey};
 use tenure_store::{KeyHold, Rest, Totals};
 
-use crate::fault::unreadable;
-use crate::value;
+use crate::{epoch, value};
 
-const EPOCH: &str = "SELECT value, max((SELECT ifnull(max(seq), 0) FROM job),
-         (SELECT value FROM meta WHERE name = 'removed')) FROM meta WHERE name = 'epoch'";
+const LAST_SEQ: &str =
+    "SELECT max((SELECT ifnull(max(seq), 0) FROM job), value) FROM meta WHERE name = 'removed'";
 const LAST: &str = "SELECT value, ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'journal_entry'), 0)
      FROM meta WHERE name = 'versions'";
 const BUCKETS: &str = "SELECT name, bucket FROM queue WHERE limit_to IS NOT NULL ORDER BY name";
@@ -29,9 +28,7 @@ const ANYTHING: &str = "SELECT CASE
 
 /// What no view shows.
 pub(crate) fn rest(conn: &Connection) -> Result<Rest> {
-    let (epoch, last_seq) = conn.query_row(EPOCH, [], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))?;
-    let epoch =
-        u16::try_from(epoch).map(Epoch::new).map_err(|_| unreadable(format_args!("epoch {epoch}")))?;
+    let (epoch, last_seq) = (epoch::read(conn)?, conn.query_row(LAST_SEQ, [], |row| row.get(0))?);
     let bucket = |row: &Row<'_>| Ok((value::queue(row, 0)?, Bucket(value::instant(row, 1)?)));
     let buckets = conn.prepare_cached(BUCKETS)?.query_map([], bucket)?.collect::<Result<Vec<_>>>()?;
     let last = |row: &Row<'_>| Ok((value::seq(row.get(0)?)?, value::seq(row.get(1)?)?));

@@ -4,11 +4,10 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tenure_core::{Epoch, Verdict};
 use tenure_sqlite::Options;
 use tenure_store::{Fault, Jobs, Store, Views};
 
-use crate::given::{ask, file, host, new_job, new_jobs, open, open_live, runtime, settle};
+use crate::given::{file, new_job, new_jobs, open, open_live, runtime};
 
 #[test]
 fn a_copy_made_while_jobs_come_in_holds_all_that_was_acknowledged_before() {
@@ -43,38 +42,6 @@ fn a_copy_made_while_jobs_come_in_holds_all_that_was_acknowledged_before() {
         assert!((before..=after).contains(&jobs), "{before} <= {jobs} <= {after}");
     });
     assert!(!directory.path().join("copy.db.partial").exists());
-}
-
-#[test]
-fn a_copy_grants_greater_fences_than_the_original_ever_did() {
-    let (directory, file) = file();
-    let copy = directory.path().join("copy.db");
-    runtime().block_on(async {
-        let store = open(&file);
-        store.enqueue(new_jobs(1, 1)).await.unwrap();
-        store.backup(&copy).await.unwrap();
-        // The copy knows nothing of these grants.
-        let mut last = None;
-        for _ in 0..5 {
-            let reserved = store.reserve(ask(host(1), 1)).await.unwrap().jobs.pop().unwrap();
-            last = Some(reserved.fence());
-            store.settle(vec![settle(reserved, Verdict::Released)], None).await.unwrap();
-        }
-
-        let restored = open(&copy);
-        let reserved = restored.reserve(ask(host(2), 1)).await.unwrap().jobs.pop().unwrap();
-        assert!(Some(reserved.fence()) > last);
-        assert_eq!(reserved.fence().epoch(), Epoch::new(1));
-        assert_eq!(restored.job(reserved.job().id).await.unwrap().unwrap().fence, reserved.fence());
-        let fence = reserved.fence();
-        restored.settle(vec![settle(reserved, Verdict::Released)], None).await.unwrap();
-        restored.close().await.unwrap();
-
-        // It is raised once, not at each start; and it goes on growing from what was granted before.
-        let again = open(&copy);
-        let reserved = again.reserve(ask(host(2), 1)).await.unwrap().jobs.pop().unwrap();
-        assert_eq!((reserved.fence().epoch(), reserved.fence() > fence), (Epoch::new(1), true));
-    });
 }
 
 #[test]

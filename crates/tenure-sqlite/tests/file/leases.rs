@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{AppId, Epoch, LeaseOutcome, LeaseRefusal, LeaseState, Timestamp, What, limits};
+use tenure_core::{AppId, LeaseOutcome, LeaseRefusal, LeaseState, Timestamp, What, limits};
 use tenure_sqlite::{Options, SqliteStore};
 use tenure_store::{Fault, Hosts, Jobs, Leases, LeasesAsk, LedgerAsk, ManualClock, Order, Store};
 
@@ -46,31 +46,6 @@ fn what_is_held_is_held_by_the_same_after_reopening() {
         let refused = refusal(wish(&*store, acquire("month-end", 2)).await);
         assert!(matches!(refused, LeaseRefusal::Held { by, .. } if by == who(1)));
         assert!(matches!(wish(&*store, renew("month-end", 1, fence)).await, LeaseOutcome::Renewed { .. }));
-    });
-}
-
-/// T008: and through the restore of a copy.
-#[test]
-fn a_copy_grants_greater_fences_than_the_original_ever_did() {
-    let (directory, file) = file();
-    let copy = directory.path().join("copy.db");
-    runtime().block_on(async {
-        let store = open(&file);
-        let fence = granted(wish(&*store, acquire("month-end", 1)).await);
-        wish(&*store, release("month-end", 1, fence)).await;
-        store.backup(&copy).await.unwrap();
-        // The copy knows nothing of these grants.
-        let mut last = fence;
-        for number in 2..7 {
-            last = granted(wish(&*store, acquire("month-end", number)).await);
-            wish(&*store, release("month-end", number, last)).await;
-        }
-        let restored = open(&copy);
-        let fence = granted(wish(&*restored, acquire("month-end", 9)).await);
-        assert!(fence > last);
-        assert_eq!(fence.epoch(), Epoch::new(1));
-        // A name that the copy has never heard of.
-        assert_eq!(granted(wish(&*restored, acquire("another", 9)).await).epoch(), Epoch::new(1));
     });
 }
 

@@ -46,11 +46,10 @@ fn sixteen_tasks_on_each_of_two_stores_hold_each_name_one_at_a_time() {
         for task in tasks {
             task.await.unwrap();
         }
-        let fences = watch.fences.iter().map(|fence| fence.load(Ordering::SeqCst));
-        assert_eq!(fences.sum::<u64>(), TASKS * ROUNDS, "a grant, and nothing else, raises the fence by one");
         let ask =
             LedgerAsk { what: vec![tenure_core::What::Acquired], at_most: 1000, ..LedgerAsk::default() };
         let began = stores[0].ledger(ask).await.unwrap().entries;
+        assert_eq!(began.len() as u64, TASKS * ROUNDS);
         let told: BTreeSet<_> =
             began.iter().map(|entry| (entry.note.name.clone(), entry.note.fence)).collect();
         assert_eq!(told.len(), began.len(), "no fence is granted twice");
@@ -81,7 +80,7 @@ fn what_one_store_granted_the_other_refuses_and_a_renewal_there_counts() {
         assert!(matches!(wish(&*two, renew("month-end", 1, fence)).await, LeaseOutcome::Renewed { .. }));
         assert_eq!(wish(&*two, release("month-end", 1, fence)).await, LeaseOutcome::Released);
         let next = granted(wish(&*two, acquire("month-end", 2)).await);
-        assert_eq!(next.number(), fence.number() + 1);
+        assert!(next > fence);
         let refused = wish(&*one, renew("month-end", 1, fence)).await;
         let lost = tenure_core::LeaseRefusal::Lost { fence: next };
         assert_eq!(refused, LeaseOutcome::Refused(lost));

@@ -1,10 +1,11 @@
 //! After whatever was wished for, the file tells the same as the memory store, and its parts agree.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tenure_core::{Fence, Holder, Late, LeaseAct, LeaseId, LeaseOutcome, Ttl};
+use tenure_core::{Fence, Holder, Late, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal, Ttl};
 use tenure_sqlite::{Durability, Options, SqliteStore};
 use tenure_store::{
     Chance, Clock, Jobs, LeaseWish, Leases, LeasesAsk, LedgerAsk, ManualClock, MemoryStore, Order, Store,
@@ -16,6 +17,8 @@ use crate::given::{file, runtime};
 const STEPS: u64 = 3000;
 const NAMES: u64 = 6;
 const WAITERS: u64 = 6;
+/// No store grants it here.
+const FUTURE: Fence = Fence::from_number(1 << 52);
 
 struct Life {
     chance: Chance,
@@ -35,7 +38,7 @@ impl Life {
             .then(|| &self.granted[usize::try_from(self.chance.below(self.granted.len() as u64)).unwrap()]);
         let (text, mine, fence) = match last {
             Some((text, id, fence)) if self.chance.below(4) > 0 => (text.clone(), *id, *fence),
-            _ => (text, id(number), Fence::from_number(self.chance.below(20))),
+            _ => (text, id(number), if self.chance.below(2) == 0 { Fence::NONE } else { FUTURE }),
         };
         let ttl = match self.chance.below(5) {
             0 => Ttl::Endless,
@@ -72,6 +75,46 @@ impl Life {
     }
 }
 
+/// Which fence of the memory store is which of the file, by name. A file begins a new epoch at each opening.
+#[derive(Default)]
+struct Fences(BTreeMap<(LeaseName, Fence), Fence>);
+
+impl Fences {
+    fn of(&self, name: &LeaseName, fence: Fence) -> Fence {
+        self.0.get(&(name.clone(), fence)).copied().unwrap_or(fence)
+    }
+
+    /// The wish as it is said to the memory store.
+    fn wish(&self, wish: &LeaseWish) -> LeaseWish {
+        let mut wish = wish.clone();
+        if let LeaseAct::Renew { fence, .. }
+        | LeaseAct::Change { fence, .. }
+        | LeaseAct::Release { fence, .. } = &mut wish.act
+        {
+            *fence = self.of(&wish.name, *fence);
+        }
+        wish
+    }
+
+    /// The outcome as the memory store tells it, which has granted or refused the same.
+    fn outcome(&mut self, name: &LeaseName, outcome: &LeaseOutcome, expected: &LeaseOutcome) -> LeaseOutcome {
+        let mut outcome = outcome.clone();
+        match (&mut outcome, expected) {
+            (LeaseOutcome::Granted { fence, .. }, LeaseOutcome::Granted { fence: there, .. }) => {
+                let last = self.0.range(..=(name.clone(), FUTURE)).next_back();
+                let last = last.filter(|((of, _), _)| of == name).map(|((_, last), _)| *last);
+                assert!(last.is_none_or(|last| last <= *fence), "{name}: {fence} after {last:?}");
+                *fence = *self.0.entry((name.clone(), *fence)).or_insert(*there);
+            }
+            (LeaseOutcome::Refused(LeaseRefusal::Lost { fence } | LeaseRefusal::Held { fence, .. }), _) => {
+                *fence = self.of(name, *fence)
+            }
+            _ => {}
+        }
+        outcome
+    }
+}
+
 /// Two stores on one file take turns, and are opened anew now and then: nothing is kept in mind only.
 #[test]
 fn a_long_life_of_leases_is_the_same_as_in_memory_and_leaves_parts_that_agree() {
@@ -82,7 +125,8 @@ fn a_long_life_of_leases_is_the_same_as_in_memory_and_leaves_parts_that_agree() 
         let open = || SqliteStore::open(&file, options.clone(), Arc::new(clock.clone())).unwrap();
         let mut stores = [open(), open()];
         let reference = MemoryStore::new(Arc::new(clock.clone()));
-        let mut life = Life { chance: Chance::seeded(seed), granted: vec![] };
+        let (mut life, mut fences) =
+            (Life { chance: Chance::seeded(seed), granted: vec![] }, Fences::default());
         runtime().block_on(async {
             for step in 0..STEPS {
                 if step % 500 == 499 {
@@ -91,9 +135,14 @@ fn a_long_life_of_leases_is_the_same_as_in_memory_and_leaves_parts_that_agree() 
                 }
                 let store = &stores[usize::from(life.chance.below(2) == 0)];
                 let wishes: Vec<LeaseWish> = (0..1 + life.chance.below(3)).map(|_| life.wish()).collect();
-                let expected = reference.lease(wishes.clone()).await.unwrap();
+                let there = wishes.iter().map(|wish| fences.wish(wish)).collect();
+                let expected = reference.lease(there).await.unwrap();
                 let outcomes = store.lease(wishes.clone()).await.unwrap();
-                assert_eq!(outcomes, expected, "seed {seed}, step {step}: {wishes:?}");
+                assert_eq!(outcomes.len(), expected.len());
+                for ((wish, outcome), expected) in wishes.iter().zip(&outcomes).zip(expected) {
+                    let told = fences.outcome(&wish.name, outcome, &expected);
+                    assert_eq!(told, expected, "seed {seed}, step {step}: {wishes:?}");
+                }
                 wishes.iter().zip(&outcomes).for_each(|(wish, outcome)| life.keep(wish, outcome));
                 if life.chance.below(2) == 0 {
                     clock.advance(life.span(4));
@@ -108,7 +157,7 @@ fn a_long_life_of_leases_is_the_same_as_in_memory_and_leaves_parts_that_agree() 
                     assert_eq!(store.prune_ledger(before).await.unwrap(), pruned);
                 }
                 if step % 50 == 0 {
-                    assert_same(store, &reference).await;
+                    assert_same(store, &reference, &fences).await;
                 }
             }
             for store in &stores {
@@ -119,12 +168,20 @@ fn a_long_life_of_leases_is_the_same_as_in_memory_and_leaves_parts_that_agree() 
     }
 }
 
-async fn assert_same(store: &SqliteStore, reference: &MemoryStore) {
+async fn assert_same(store: &SqliteStore, reference: &MemoryStore, fences: &Fences) {
     let ask = LeasesAsk::default();
-    assert_eq!(store.leases(ask.clone()).await.unwrap(), reference.leases(ask).await.unwrap());
+    let mut leases = store.leases(ask.clone()).await.unwrap();
+    for info in &mut leases.leases {
+        info.lease.fence = fences.of(&info.lease.name, info.lease.fence);
+    }
+    assert_eq!(leases, reference.leases(ask).await.unwrap());
     for order in [Order::OldestFirst, Order::NewestFirst] {
         let ask = LedgerAsk { order, at_most: 1000, ..LedgerAsk::default() };
-        let (here, there) = (store.ledger(ask.clone()).await.unwrap(), reference.ledger(ask).await.unwrap());
+        let (mut here, there) =
+            (store.ledger(ask.clone()).await.unwrap(), reference.ledger(ask).await.unwrap());
+        for entry in &mut here.entries {
+            entry.note.fence = fences.of(&entry.note.name, entry.note.fence);
+        }
         assert_eq!(here, there);
     }
 }

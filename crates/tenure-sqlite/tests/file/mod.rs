@@ -12,6 +12,7 @@ mod leases_shared;
 mod leases_whole;
 mod panic;
 mod replaced;
+mod restored;
 mod sharing;
 mod timers;
 #[cfg(target_os = "linux")]

@@ -91,7 +91,7 @@ pub struct CopiedLimit {
 /// What no view shows of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rest {
-    /// The upper part of the fences that it grants.
+    /// The floor of the fences that it grants.
     pub epoch: Epoch,
     /// The last place that it gave in the order of acceptance.
     pub last_seq: u64,

@@ -14,7 +14,7 @@ pub use items::{CopiedJob, CopiedLimit, CopiedQueue, Item, KeyHold, Rest, Totals
 
 use tenure_core::{Epoch, Fence, JournalEntry, Name, Record, RecordKey, UniqueKey};
 
-use crate::{Answer, Fault, Store};
+use crate::{Answer, Chance, Fault, Store};
 use pouring::Pouring;
 
 /// Being copied, and being what a copy is written into.
@@ -132,7 +132,7 @@ pub async fn copy(
     if let Some(what) = target.begin_copy().await? {
         return refused(CopyRefusal::Occupied(what));
     }
-    let epoch = before.epoch.max(there.epoch).next();
+    let epoch = before.epoch.max(there.epoch).next(to.clock().now(), Chance::from_system().bits());
     let mut pouring = Pouring::new(target, epoch, before.totals, tell);
     reading::read_all(from, source, &before, &mut pouring).await?;
     let (copied, fence) = (pouring.finish().await?, pouring.greatest);

@@ -65,10 +65,10 @@ async fn the_last_holdings_are_found_among_many_other_entries() {
         let held = rig.tenure.leases().hold("x").ttl(TTL).await.unwrap();
         let other = rig.another();
         assert!(other.leases().try_hold("x", TTL).await.unwrap().is_none());
-        assert_eq!(held.fence().counter(), round + 1);
+        assert_eq!(held.fence().number(), round + 1);
         held.release().await.unwrap();
     }
-    let fences = |last: Vec<tenure::Holding>| last.iter().map(|one| one.fence.counter()).collect::<Vec<_>>();
+    let fences = |last: Vec<tenure::Holding>| last.iter().map(|one| one.fence.number()).collect::<Vec<_>>();
     let leases = rig.tenure.leases();
     assert_eq!(fences(leases.last("x", 3).await.unwrap()), [300, 299, 298]);
     assert_eq!(fences(leases.last("x", 300).await.unwrap()), (1..=300).rev().collect::<Vec<_>>());

@@ -199,7 +199,7 @@ fn check(history: &History) {
         history.succeeded.len(),
         history.left.effects.len(),
         history.grants.len() - leases,
-        history.grants.iter().map(|grant| grant.fence.epoch()).max(),
+        history.grants.iter().map(|grant| grant.fence).max(),
         history.writes.len(),
     );
     assert!(history.accepted.len() > 100 && history.succeeded.len() > 100 && leases > 20);
