@@ -1,13 +1,21 @@
 #!/usr/bin/env node
 // A worker for Node 18 or newer without packages. Run: TENURE_URL=http://localhost:8368 ./worker.mjs
+// TENURE_TOKEN, or the file TENURE_TOKEN_FILE, has the access token of a server with `--auth tokens`.
+import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 const URL = process.env.TENURE_URL ?? 'http://localhost:8368', SLOTS = 4, LEASE = Number(process.env.TENURE_LEASE ?? 30);
 const me = { name: `worker.mjs on ${hostname()}` }, running = new Map();
 let stopping = false, items = [], wake = () => {};
 
+function token() { // Read for each request, so that a rotated token counts at once.
+  const file = process.env.TENURE_TOKEN_FILE;
+  return file ? readFileSync(file, 'utf8').trim() : process.env.TENURE_TOKEN;
+}
+
 async function request(path, body, waitSeconds = 0, method = 'POST') {
   const headers = { 'content-type': 'application/json', prefer: `wait=${waitSeconds}` };
+  if (token()) headers.authorization = `Bearer ${token()}`;
   const signal = AbortSignal.timeout((waitSeconds + 10) * 1000);
   const response = await fetch(URL + path, { method, headers, body: JSON.stringify(body), signal });
   if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);

@@ -1,15 +1,25 @@
 #!/usr/bin/env python3
-"""A worker in Python without dependencies. Run: TENURE_URL=http://localhost:8368 ./worker.py"""
+"""A worker in Python without dependencies. Run: TENURE_URL=http://localhost:8368 ./worker.py
+TENURE_TOKEN, or the file TENURE_TOKEN_FILE, has the access token of a server with `--auth tokens`."""
 import contextlib, json, os, signal, threading, urllib.request
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
-URL, SLOTS, LEASE, stopping = os.environ.get("TENURE_URL", "http://localhost:8368"), 4, 30, threading.Event()
+URL, SLOTS, stopping = os.environ.get("TENURE_URL", "http://localhost:8368"), 4, threading.Event()
+LEASE = float(os.environ.get("TENURE_LEASE", 30))
+
+def token():  # Read for each request, so that a rotated token counts at once.
+    with open(os.environ["TENURE_TOKEN_FILE"]) if "TENURE_TOKEN_FILE" in os.environ else contextlib.nullcontext() as file:
+        return file.read().strip() if file else os.environ.get("TENURE_TOKEN", "")
+
+def request(method, path, body=None, wait_seconds=0):
+    headers = {"content-type": "application/json", "prefer": f"wait={wait_seconds}"}
+    headers |= {"authorization": f"Bearer {token()}"} if token() else {}
+    request = urllib.request.Request(URL + path, json.dumps(body).encode() if body else None, headers, method=method)
+    with urllib.request.urlopen(request, timeout=wait_seconds + 10) as response:
+        return json.load(response) if response.status != 204 else None
 
 def post(path, body, wait_seconds=0):
-    headers = {"content-type": "application/json", "prefer": f"wait={wait_seconds}"}
-    request = urllib.request.Request(URL + path, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=wait_seconds + 10) as response:
-        return json.load(response)
+    return request("POST", path, body, wait_seconds)
 
 def handle(kind, args, status, cancelled):
     """Your work. Return the result or raise an error. Stop when `cancelled` is set."""
@@ -57,4 +67,4 @@ while running or items or not stopping.is_set():
         threading.Event().wait(1)
     stopping.set() if command == "terminate" else None
 with contextlib.suppress(OSError, KeyError):  # Leave the list of workers.
-    urllib.request.urlopen(urllib.request.Request(f"{URL}/v1/workers/{me['worker_id']}", method="DELETE"), timeout=10)
+    request("DELETE", f"/v1/workers/{me['worker_id']}")

@@ -1,5 +1,6 @@
 #!/bin/sh
 # A worker in sh. Needs curl and jq. Run: TENURE_URL=http://localhost:8368 ./worker.sh
+# TENURE_TOKEN, or the file TENURE_TOKEN_FILE, has the access token of a server with `--auth tokens`.
 # It runs one job at a time. On SIGTERM it finishes the running job and exits.
 set -u
 for tool in curl jq; do
@@ -8,8 +9,14 @@ done
 url=${TENURE_URL:-http://localhost:8368} lease=${TENURE_LEASE:-30} name="worker.sh on $(uname -n)" worker='' stopping=''
 dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT && trap 'stopping=1' TERM
 
+ask() { # ARGUMENTS OF CURL: sends the token in a file, because others can read the arguments of a process
+  if [ -n "${TENURE_TOKEN_FILE:-}" ]; then TENURE_TOKEN=$(cat "$TENURE_TOKEN_FILE"); fi
+  printf 'authorization: Bearer %s\n' "${TENURE_TOKEN:-}" >"$dir/header"
+  if [ -n "${TENURE_TOKEN:-}" ]; then curl -sS -H "@$dir/header" "$@"; else curl -sS "$@"; fi
+}
+
 post() { # PATH WAIT_SECONDS: sends standard input; fails on an HTTP error
-  curl -sS --fail-with-body -m $(($2 + 10)) -H 'content-type: application/json' -H "prefer: wait=$2" --data-binary @- "$url$1"
+  ask --fail-with-body -m $(($2 + 10)) -H 'content-type: application/json' -H "prefer: wait=$2" --data-binary @- "$url$1"
 }
 
 progress() { # FRACTION MESSAGE: sent with the next heartbeat
@@ -56,5 +63,5 @@ while [ -z "$stopping" ]; do
       grep -q '"command":"terminate"' "$dir/claim" && stopping=1; sleep 1; continue; }
   worker=$(jq -r .worker_id "$dir/claim"); jq -ce '.jobs[0] // empty' "$dir/claim" >"$dir/job" && run
 done
-[ -z "$worker" ] || curl -sS -m 10 -o "$dir/gone" -X DELETE "$url/v1/workers/$worker" # It may never have been listed.
+[ -z "$worker" ] || ask -m 10 -o "$dir/gone" -X DELETE "$url/v1/workers/$worker" # It may never have been listed.
 exit 0

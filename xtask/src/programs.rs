@@ -48,6 +48,8 @@ const LONG: &[(&str, &str)] = &[
     ("tenure it", "timers::killed::hosts_that_are_killed_for_five_minutes_lose_and_double_no_slot"),
     ("tenure_cli it", "apps::fleet::a_hundred_kills"),
     ("tenure_cli it", "contract::every_route_answers_as_its_description_says_whatever_else_it_is_asked"),
+    ("tenure_cli it", "generators::clients_of_common_generators_compile"),
+    ("tenure_cli it", "generators::linters_find_no_error_in_the_descriptions"),
     ("tenure_cli it", "apps::records::a_hundred_programs_with_a_mebibyte_each"),
     ("tenure_cli it", "stops::it_ends_well_at_a_hundred_moments"),
     ("tenure_postgres it", "failover::ten_lagging_replicas_that_are_promoted_grant_no_fence_twice"),

@@ -83,10 +83,8 @@ impl Plan {
         }
         options.read_only = settings.is_on("server.read_only");
         options.drain_delay = settings.parsed("server.drain_delay", span)?.unwrap_or(surroundings);
-        let allowed = settings.list("server.allow_callback_to").iter().map(|range| range.parse::<Network>());
-        options.allow_callback_to = allowed
-            .collect::<Result<_, _>>()
-            .map_err(|wrong| Failure::Invalid(format!("server.allow_callback_to: {wrong}")))?;
+        options.allow_callback_to = networks(settings, "server.allow_callback_to")?;
+        options.trusted_proxies = networks(settings, "server.trusted_proxies")?;
         let works = settings.is_on("server.worker");
         options.pushes = works;
         options.public_url = settings.text("server.public_url").map(str::to_owned);
@@ -112,6 +110,11 @@ impl Plan {
         postgres.schema.clone_from(&self.schema);
         Ok(OpenOptions::new().measured().postgres(postgres).open(&self.url).await?)
     }
+}
+
+fn networks(settings: &Resolved, name: &str) -> Result<Vec<Network>, Failure> {
+    let ranges = settings.list(name).iter().map(|range| range.parse::<Network>());
+    ranges.collect::<Result<_, _>>().map_err(|wrong| Failure::Invalid(format!("{name}: {wrong}")))
 }
 
 /// How long it goes on answering if nobody says so: somewhere a balancer has to notice, and at a terminal nobody does.

@@ -16,7 +16,8 @@ use tempfile::tempdir;
 /// What Python's package index has.
 const PYTHON: [&str; 3] = ["openapi-python-client==0.29.1", "azure-core==1.41.0", "requests==2.34.2"];
 /// What the index of Node's packages has. The generator does not know a later TypeScript.
-const NODE: [&str; 3] = ["openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"];
+const NODE: [&str; 4] =
+    ["openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3", "@azure/core-lro@3.3.1"];
 
 const DOCUMENTS: [&str; 2] = ["openapi.json", "openapi-3.0.json"];
 
@@ -51,7 +52,7 @@ static IN_NODE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
 });
 
 /// A folder in which all of this is installed. One that was not finished is begun anew.
-fn installed(name: &str, releases: &[&str], install: impl FnOnce(&Path)) -> PathBuf {
+pub fn installed(name: &str, releases: &[&str], install: impl FnOnce(&Path)) -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let (done, all) = (place.join("installed"), releases.join("\n"));
     if fs::read_to_string(&done).is_ok_and(|done| done == all) {
@@ -64,7 +65,7 @@ fn installed(name: &str, releases: &[&str], install: impl FnOnce(&Path)) -> Path
 }
 
 /// What a program says, if it ends well.
-fn said(command: &mut Command) -> String {
+pub fn said(command: &mut Command) -> String {
     let ended = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = [ended.stdout, ended.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -77,7 +78,7 @@ fn script(name: &str) -> PathBuf {
 }
 
 /// What a server says of itself, in a file of this folder.
-fn described(address: &str, document: &str, folder: &Path) -> PathBuf {
+pub fn described(address: &str, document: &str, folder: &Path) -> PathBuf {
     let (status, _, text) = ask(address, "GET", &format!("/{document}"), "", "");
     assert_eq!(status, 200);
     let file = folder.join(document);
@@ -154,6 +155,18 @@ fn clients_of_long_running_operations_wait_until_the_end_and_get_what_was_made()
 }
 
 #[test]
+fn the_poller_in_javascript_gets_what_was_made_or_the_result() {
+    let Some(place) = &*IN_NODE else { return };
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    std::os::unix::fs::symlink(place.join("node_modules"), folder.path().join("node_modules")).unwrap();
+    fs::copy(script("pollers.mjs"), folder.path().join("pollers.mjs")).unwrap();
+    let mut node = Command::new("node");
+    let told = said(node.current_dir(folder.path()).arg("pollers.mjs").arg(format!("http://{address}")));
+    assert!(told.contains("all of it"), "{told}");
+}
+
+#[test]
 fn the_page_shows_what_was_tried() {
     let page = include_str!("../../../docs/guide/clients.md");
     let tried = [include_str!("clients/generated.py"), include_str!("clients/generated.ts")];
@@ -168,7 +181,7 @@ fn the_page_shows_what_was_tried() {
     }
     assert!(shown >= 10, "the page shows code");
     for release in PYTHON.iter().chain(&NODE) {
-        let tool = release.split(['=', '@']).next().unwrap();
+        let tool = release.rsplit_once(['=', '@']).unwrap().0.trim_end_matches('=');
         assert!(page.contains(tool), "the page does not speak of {tool}");
     }
 }

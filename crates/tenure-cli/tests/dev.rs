@@ -108,7 +108,7 @@ fn napping(folder: &Path) -> Program {
     let nap = r#"{"kind":"sleep","args":{"seconds":3600.0},"queue":"default"}"#;
     let (status, head, _) = served::ask(&address, "POST", "/v1/jobs", "prefer: respond-async\r\n", nap);
     assert_eq!(status, 202, "{head}");
-    let id = head.split("location: /queue/").nth(1).unwrap().split('\r').next().unwrap().to_owned();
+    let id = head.split("/queue/").nth(1).unwrap().split('\r').next().unwrap().to_owned();
     let runs = || {
         let job = served::json_of(&served::ask(&address, "GET", &format!("/v1/jobs/{id}"), "", ""));
         job["state"] == "running"

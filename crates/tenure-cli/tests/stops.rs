@@ -49,7 +49,7 @@ fn crowd(address: &str, over: &Arc<AtomicBool>, accepted: &Arc<Mutex<Vec<String>
     let enqueue = |address: &str, accepted: &Mutex<Vec<String>>| {
         let answer = tried(address, "POST", "/v1/jobs", "", "{\"kind\":\"mail\"}");
         if answer.starts_with("HTTP/1.1 202") {
-            let place = answer.split("location: /queue/").nth(1).unwrap();
+            let place = answer.split("/queue/").nth(1).unwrap();
             accepted.lock().unwrap().push(place.split('\r').next().unwrap().to_owned());
         }
     };

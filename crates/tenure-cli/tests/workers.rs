@@ -2,27 +2,33 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-use crate::served;
+use crate::{program, served};
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use program::{Program, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use served::{ask, json_of, served};
+use served::{SOON, ask, json_of, served};
 use tempfile::tempdir;
 
 /// Longest that an example may be.
-const LINES: usize = 60;
+const LINES: usize = 70;
 
 struct Worker(Child);
 
 impl Worker {
     /// Starts one of the examples; `by` is what runs it.
     fn start(by: &str, example: &str, address: &str) -> Self {
+        Self::start_with(by, example, address, &[])
+    }
+
+    fn start_with(by: &str, example: &str, address: &str, env: &[(&str, &str)]) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workers").join(example);
         let mut command = Command::new(by);
         command.arg(script).env("TENURE_URL", format!("http://{address}")).stdin(Stdio::null());
+        command.env_remove("TENURE_TOKEN").env_remove("TENURE_TOKEN_FILE").envs(env.iter().copied());
         Self(command.spawn().unwrap_or_else(|error| panic!("{by} is needed for {example}: {error}")))
     }
 }
@@ -63,11 +69,18 @@ fn works(by: &str, example: &str) {
     kill_process(Pid::from_child(&worker.0), Signal::TERM).unwrap();
     assert_eq!(worker.0.wait().unwrap().code(), Some(0));
     assert_eq!(ended(&address, &slow)["state"], "succeeded");
+    let listed = json_of(&ask(&address, "GET", "/v1/workers", "", ""));
+    assert!(!listed.to_string().contains(example), "it has left the list: {listed}");
 }
 
 #[test]
 fn a_worker_in_node_does_what_was_enqueued_and_stops_when_it_is_told() {
     works("node", "worker.mjs");
+}
+
+#[test]
+fn a_worker_in_python_does_what_was_enqueued_and_stops_when_it_is_told() {
+    works("python3", "worker.py");
 }
 
 #[test]
@@ -106,6 +119,41 @@ fn a_worker_in_sh_ends_when_the_server_tells_it() {
 #[test]
 fn a_worker_in_python_ends_when_the_server_tells_it() {
     obeys("python3", "worker.py");
+}
+
+/// A server that requires tokens, its address, and a token for workers and one for everything.
+fn guarded(folder: &Path) -> (Program, String, String, String) {
+    let make = |name: &str, scopes: &[&str]| {
+        let scopes = scopes.iter().flat_map(|scope| ["--scope", scope]);
+        let args: Vec<&str> =
+            ["token", "create", "--db", "jobs.db", "--name", name].into_iter().chain(scopes).collect();
+        String::from_utf8(run(&args, folder).stdout).unwrap().trim().to_owned()
+    };
+    let (work, admin) = (make("work", &["work"]), make("admin", &["admin"]));
+    let serve = ["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0", "--auth", "tokens"];
+    let mut server = Program::start(&serve, folder);
+    let line = server.line_with("http://", SOON);
+    let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    (server, address, work, admin)
+}
+
+#[test]
+fn workers_show_a_token_from_the_environment_or_from_a_file() {
+    let folder = tempdir().unwrap();
+    let (_server, address, work, admin) = guarded(folder.path());
+    let file = folder.path().join("token");
+    std::fs::write(&file, format!("{work}\n")).unwrap();
+    let admin = format!("authorization: Bearer {admin}\r\n");
+    for (by, example) in [("python3", "worker.py"), ("node", "worker.mjs"), ("sh", "worker.sh")] {
+        for said in [("TENURE_TOKEN", work.as_str()), ("TENURE_TOKEN_FILE", file.to_str().unwrap())] {
+            let job = ask(&address, "POST", "/v1/jobs", &admin, r#"{"kind":"add","args":[1,2,3]}"#);
+            let id = json_of(&job)["id"].as_str().unwrap().to_owned();
+            let _worker = Worker::start_with(by, example, &address, &[said]);
+            let wait = format!("{admin}prefer: wait=50\r\n");
+            let job = json_of(&ask(&address, "GET", &format!("/v1/jobs/{id}"), &wait, ""));
+            assert_eq!(job["result"].as_u64(), Some(6), "{example} with {}: {job}", said.0);
+        }
+    }
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! A look at JSON text without parsing it.
 
+mod portable;
+
+pub use portable::check_portable;
+
 use crate::{Invalid, invalid, limits};
 
 /// Accepts what may be JSON text: UTF-8 without NUL, neither longer nor nested deeper than a parser
-/// and a database stand. It is not parsed: whether it is the JSON that a handler wants shows when the
-/// handler reads it.
+/// and a database stand, without values that common parsers refuse. It is not parsed: whether it is the
+/// JSON that a handler wants shows when the handler reads it.
 pub(crate) fn check(field: &str, text: &[u8], most: usize) -> Result<(), Invalid> {
     invalid::at_most_bytes(field, text.len(), most)?;
     if let Err(broken) = std::str::from_utf8(text) {
@@ -29,7 +33,7 @@ pub(crate) fn check(field: &str, text: &[u8], most: usize) -> Result<(), Invalid
             format_args!("at most {} levels", limits::JSON_DEPTH),
         ));
     }
-    Ok(())
+    check_portable(field, text)
 }
 
 /// How deep arrays and objects are nested in this JSON text.

@@ -11,6 +11,8 @@ pub const ARGS_BYTES: usize = 256 * 1024;
 /// Deepest nesting of arguments and outputs. Parsers commonly stop at 128; half of that leaves room
 /// for wrapping.
 pub const JSON_DEPTH: usize = 64;
+/// Longest number in arguments and outputs, in characters. A double has at most 309 digits before its point.
+pub const NUMBER_BYTES: usize = 400;
 /// Largest stored output of a job, in bytes.
 pub const OUTPUT_BYTES: usize = 256 * 1024;
 /// Longest place (such as `/stars/7`) where a job's result lives, in bytes.

@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderMap};
+use axum::body::{Body, HttpBody};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
-use tenure::limits;
+use tenure::{check_portable, limits};
 use tokio::sync::Semaphore;
 
 use crate::api::Api;
@@ -37,6 +37,7 @@ impl Default for Room {
 
 /// Reads a body of at most so many bytes.
 pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Bytes, Problem> {
+    check_announced(&body, most)?;
     let clock = api.tenure().store().clock();
     tokio::select! {
         biased;
@@ -46,6 +47,16 @@ pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Bytes, Pr
             Err(Problem::new(ProblemType::RequestTimeout, detail))
         }
     }
+}
+
+/// Refuses a body that is announced as too large before the client has sent it. A client that waits for `100 Continue` does
+/// not get it.
+fn check_announced(body: &Body, most: usize) -> Result<(), Problem> {
+    let announced = body.size_hint().lower();
+    if usize::try_from(announced).is_ok_and(|announced| announced <= most) {
+        return Ok(());
+    }
+    Err(too_large(most).header(&("connection", "close")))
 }
 
 /// Takes room for what comes as it comes: who says that he will send much, and does not, takes none.
@@ -78,14 +89,34 @@ fn no_room() -> Problem {
 
 fn unread(error: &(dyn Error + Send + Sync + 'static), most: usize) -> Problem {
     if error.is::<http_body_util::LengthLimitError>() {
-        let detail = format!("the body is larger than {most} bytes");
-        return Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_bytes", most);
+        return too_large(most);
     }
     Problem::new(ProblemType::Malformed, "the body ended early")
 }
 
+fn too_large(most: usize) -> Problem {
+    let detail = format!("the body is larger than {most} bytes");
+    Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_bytes", most)
+}
+
 /// Reads JSON of a type. An empty body is what an empty object would be, so that calls that need nothing can send nothing.
 pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
+    read_json(headers, body, |text| Ok(check_portable("", text)?))
+}
+
+/// Reads JSON of a type whose items are accepted or refused one by one: the values in each are checked with it.
+pub(crate) fn json_of_items<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
+    read_json(headers, body, |_| Ok(()))
+}
+
+fn read_json<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: &[u8],
+    check_values: impl Fn(&[u8]) -> Result<(), Problem>,
+) -> Result<T, Problem> {
+    check_encoding(headers)?;
+    // Some programs begin every text with a byte order mark.
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     check_type(headers, body)?;
     let text = if body.is_empty() { b"{}" } else { body };
     // Two more than args may have: those are within a job, and that may be within a batch.
@@ -98,17 +129,34 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Res
     if text.trim_ascii_start().first().is_some_and(|first| *first == b'[') {
         return Err(Problem::new(ProblemType::Malformed, "the body is an array; expected an object"));
     }
+    check_values(text)?;
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let (path, inner) = (error.path().to_string(), error.inner());
-        let problem = Problem::new(ProblemType::Malformed, inner.to_string());
+        let problem = Problem::new(ProblemType::Malformed, plain(&inner.to_string()));
         let problem = problem.with("line", inner.line()).with("column", inner.column());
-        if path == "." { problem } else { problem.with("field", path) }
+        // A part that cannot be named is written as `?`.
+        if path == "." || path.contains('?') { problem } else { problem.with("field", path) }
     })?;
     reader.end().map_err(|error| {
         Problem::new(ProblemType::Malformed, format!("unexpected data after the body: {error}"))
     })?;
     Ok(value)
+}
+
+/// Says of a value that it is no object without the name of a type of this program.
+fn plain(complaint: &str) -> String {
+    let Some((before, named)) = complaint.split_once("expected struct ") else { return complaint.to_owned() };
+    let end = named.find(|c: char| !c.is_alphanumeric()).unwrap_or(named.len());
+    format!("{before}expected an object{}", &named[end..])
+}
+
+/// Refuses a body that is compressed: its size could not be limited before it is read.
+pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut said = headers.get_all(CONTENT_ENCODING).iter().map(|said| said.to_str().unwrap_or("?"));
+    let Some(odd) = said.find(|said| !said.trim().eq_ignore_ascii_case("identity")) else { return Ok(()) };
+    let detail = format!("Content-Encoding is {odd:?}; send the body without compression");
+    Err(Problem::new(ProblemType::UnsupportedMediaType, detail).header(&("accept-encoding", "identity")))
 }
 
 fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), Problem> {
@@ -148,6 +196,48 @@ mod tests {
         assert!(array.document()["detail"].as_str().unwrap().contains("an object"));
         let twice = json::<Submit>(&said("application/json"), b"{\"kind\":\"k\"} {}").unwrap_err();
         assert!(twice.document()["detail"].as_str().unwrap().contains("after the body"));
+    }
+
+    #[test]
+    fn a_value_that_parsers_refuse_is_named_by_its_path() {
+        let told = |text: &str| {
+            let problem = json::<Submit>(&said("application/json"), text.as_bytes()).unwrap_err();
+            (
+                problem.document()["status"].as_u64().unwrap(),
+                problem.document()["field"].as_str().unwrap().to_owned(),
+            )
+        };
+        assert_eq!(told(r#"{"kind":"k","args":{"a":[1e400]}}"#), (422, "args.a[0]".to_owned()));
+        assert_eq!(told(r#"{"kind":"k","meta":{"a":"\ud800"}}"#), (422, "meta.a".to_owned()));
+        assert_eq!(told(r#"{"kind":"k","meta":{"a":"1","a":"2"}}"#), (422, "meta.a".to_owned()));
+        assert_eq!(told(r#"{"kind":"k","kind":"l"}"#), (422, "kind".to_owned()));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_body() {
+        let marked = json::<Submit>(&said("application/json"), b"\xEF\xBB\xBF{\"kind\":\"k\"}").unwrap();
+        assert_eq!(marked.kind, "k");
+    }
+
+    #[test]
+    fn what_is_no_object_is_told_without_the_name_of_a_type() {
+        let problem = json::<Submit>(&said("application/json"), b"7").unwrap_err().document();
+        assert!(problem["detail"].as_str().unwrap().contains("expected an object"), "{problem}");
+        assert!(problem.get("field").is_none(), "{problem}");
+    }
+
+    #[test]
+    fn a_compressed_body_is_an_unsupported_media_type() {
+        let mut headers = said("application/json");
+        headers.insert(CONTENT_ENCODING, "gzip".parse().unwrap());
+        let problem = json::<Submit>(&headers, b"\x1f\x8b").unwrap_err();
+        let response = axum::response::IntoResponse::into_response(problem);
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["accept-encoding"]),
+            (415, &"identity".parse().unwrap())
+        );
+        headers.insert(CONTENT_ENCODING, "identity".parse().unwrap());
+        assert!(json::<Submit>(&headers, b"{\"kind\":\"k\"}").is_ok());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::{BulkAct, Filter, Invalid, JobId, Priority, QueueName, limits, seconds};
 
-use crate::access::OnlyLooked;
+use crate::access::NotAudited;
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
@@ -105,6 +105,7 @@ pub(crate) struct Preview {
     /// `true` if there may be more; the search examines a bounded number of jobs.
     capped: bool,
     /// IDs of the newest matching jobs.
+    #[schemars(inner(regex(pattern = shape::ID)))]
     sample: Vec<String>,
 }
 
@@ -119,7 +120,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         let sample = meant.some.iter().map(JobId::to_string).collect();
         let preview = Preview { matched: meant.jobs, capped: meant.is_cut, sample };
         let mut response = json(StatusCode::OK, &preview);
-        response.extensions_mut().insert(OnlyLooked);
+        response.extensions_mut().insert(NotAudited);
         return Ok(response);
     }
     let once = Once::of(&headers, &[b"POST /v1/bulk", &text])?;

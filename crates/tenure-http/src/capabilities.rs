@@ -82,6 +82,7 @@ fn bounds() -> BTreeMap<&'static str, u64> {
         ("json_depth", limits::JSON_DEPTH),
         ("line_bytes", limits::LINE_BYTES),
         ("meta_entries", limits::META_ENTRIES),
+        ("number_bytes", limits::NUMBER_BYTES),
         ("name_bytes", limits::NAME_BYTES),
         ("output_bytes", limits::OUTPUT_BYTES),
         ("page_jobs", limits::PAGE_JOBS),

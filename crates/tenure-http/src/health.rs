@@ -1,5 +1,6 @@
 //! Health checks, and the version.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,15 +152,33 @@ impl LastCheck {
     }
 }
 
+/// Version of a server.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Version {
+    /// Version of Tenure.
+    version: &'static str,
+    /// Description of the store.
+    store: String,
+    /// Version of the time zone database.
+    time_zones: &'static str,
+    /// Limits by name. `GET /v1/capabilities` lists all.
+    limits: BTreeMap<&'static str, usize>,
+}
+
 /// `GET /v1/version`
 pub(crate) async fn version(api: Api) -> Response {
-    let store = api.tenure().store().describe();
-    let limits = json!({
-        "args_bytes": limits::ARGS_BYTES, "output_bytes": limits::OUTPUT_BYTES, "json_depth": limits::JSON_DEPTH,
-        "name_bytes": limits::NAME_BYTES, "page_jobs": limits::PAGE_JOBS,
-    });
-    let version = env!("CARGO_PKG_VERSION");
-    let zones = Zone::database_version();
-    let told = json!({ "version": version, "store": store, "time_zones": zones, "limits": limits });
+    let limits = [
+        ("args_bytes", limits::ARGS_BYTES),
+        ("output_bytes", limits::OUTPUT_BYTES),
+        ("json_depth", limits::JSON_DEPTH),
+        ("name_bytes", limits::NAME_BYTES),
+        ("page_jobs", limits::PAGE_JOBS),
+    ];
+    let told = Version {
+        version: env!("CARGO_PKG_VERSION"),
+        store: api.tenure().store().describe(),
+        time_zones: Zone::database_version(),
+        limits: limits.into(),
+    };
     answer::json(StatusCode::OK, &told)
 }

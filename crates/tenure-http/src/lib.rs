@@ -57,16 +57,17 @@ pub use items::Items;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server};
+pub use site::PublicOrigin;
 pub use spans::Traces;
 pub use trace::traced;
 
 use axum::Router;
 use tenure::Tenure;
 
-/// Returns the OpenAPI description of all routes, as served at `/openapi.json`.
+/// Returns the OpenAPI description of all routes, as an open server at the default address serves it at `/openapi.json`.
 #[must_use]
 pub fn description(words: Words) -> serde_json::Value {
-    openapi::document(words)
+    openapi::document(words, &openapi::Described::default())
 }
 
 /// Returns all routes of the API without authentication, to mount in your own service, which must authenticate

@@ -3,12 +3,14 @@
 //! What a request will make is written down under its key before it is made: the ids of its jobs. Whoever sends it again
 //! makes them under the same ids, and so makes nothing twice, wherever the first one was cut off.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
 use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
@@ -55,7 +57,7 @@ struct Note {
 }
 
 impl Once {
-    /// The wish of a client, if it has one. `what` is what it asks for.
+    /// The wish of a client, if it has one. `what` is what it asks for. JSON counts as equal however it is written.
     pub(crate) fn of(headers: &HeaderMap, what: &[&[u8]]) -> Result<Option<Self>, Problem> {
         let mut said = headers.get_all(HEADER).iter();
         let Some(key) = said.next() else { return Ok(None) };
@@ -83,10 +85,7 @@ impl Once {
         // Two who show different access tokens may both have an order 7.
         let said = headers.get_all(AUTHORIZATION).iter().map(|said| said.as_bytes());
         let whose = digest(said);
-        Ok(Some(Self {
-            key: RecordKey::new(&format!("{whose}:{bare}"))?,
-            fingerprint: digest(what.iter().copied()),
-        }))
+        Ok(Some(Self { key: RecordKey::new(&format!("{whose}:{bare}"))?, fingerprint: fingerprint(what) }))
     }
 
     /// Enqueues these, all or none, unless that was done before.
@@ -238,6 +237,22 @@ fn id_of(tenure: &Tenure, draft: &Draft) -> JobId {
     draft.given_id().unwrap_or_else(|| tenure.new_id())
 }
 
+/// Returns JSON texts, one behind the other, without spaces and with sorted names. Many clients write the fields of an
+/// object in another order each time. Other text stays as it is.
+fn canonical(part: &[u8]) -> Cow<'_, [u8]> {
+    let values = serde_json::Deserializer::from_slice(part).into_iter::<Value>();
+    // A map of this crate sorts its names.
+    let values: Result<Vec<Value>, _> = values.collect();
+    let text = values.and_then(|values| serde_json::to_vec(&values));
+    text.map_or(Cow::Borrowed(part), Cow::Owned)
+}
+
+/// What tells a request from another one under the same key.
+fn fingerprint(what: &[&[u8]]) -> String {
+    let parts: Vec<Cow<'_, [u8]>> = what.iter().map(|part| canonical(part)).collect();
+    digest(parts.iter().map(AsRef::as_ref))
+}
+
 /// What tells these from others.
 fn digest<'p>(parts: impl Iterator<Item = &'p [u8]>) -> String {
     let mut digest = Sha256::new();
@@ -255,4 +270,22 @@ fn read(there: &Record) -> Option<(Note, u64)> {
 fn reused() -> Problem {
     let detail = "this Idempotency-Key was used for a different request; use a new key for each operation";
     Problem::new(ProblemType::KeyReused, detail).with("field", "Idempotency-Key")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_fields_makes_no_other_request() {
+        let of = |text: &str| fingerprint(&[b"POST /v1/jobs", text.as_bytes()]);
+        let one = of(r#"{"kind":"k","args":{"a":1,"b":[{"c":1,"d":2}]}}"#);
+        assert_eq!(one, of("{ \"args\": {\"b\": [{\"d\": 2, \"c\": 1}], \"a\": 1},\n\"kind\": \"k\" }"));
+        assert_ne!(one, of(r#"{"kind":"k","args":{"a":1,"b":[{"c":2,"d":1}]}}"#));
+        assert_ne!(of(r#"{"args":[1,2]}"#), of(r#"{"args":[2,1]}"#));
+        // A job a line.
+        assert_eq!(of("{\"a\":1,\"b\":2}\n{\"c\":3}"), of("{\"b\":2,\"a\":1}\n\n{\"c\":3}\n"));
+        assert_ne!(of("{\"a\":1}\n{\"b\":2}"), of("{\"b\":2}\n{\"a\":1}"));
+        assert_ne!(of("no JSON"), of("other text"));
+    }
 }

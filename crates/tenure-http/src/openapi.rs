@@ -1,20 +1,25 @@
 //! The description of all routes, made from the same list that serves them.
 
-use axum::http::StatusCode;
+mod examples;
+mod headers;
+mod parameters;
+
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
-use tenure::{StateName, limits};
+use tenure::StateName;
 
-use crate::access::Needs;
+use crate::access::{Access, Needs};
 use crate::answer;
-use crate::callbacks::event;
-use crate::once;
+use crate::api::Api;
 use crate::plain;
 use crate::problem::ProblemType;
 use crate::routes::{self, Answer, Endpoint};
-use crate::wire::shape;
+use crate::tag::Tag;
+use headers::headers;
+use parameters::{parameters, parts};
 
 /// Refused by any route.
 const BY_ANY: [ProblemType; 4] =
@@ -81,24 +86,50 @@ impl Schemas {
 }
 
 /// `GET /openapi.json`
-pub(crate) async fn get() -> Response {
-    answer::json(StatusCode::OK, &document(Words::New))
+pub(crate) async fn get(api: Api, headers: HeaderMap) -> Response {
+    shown(&api, &headers, Words::New)
 }
 
 /// `GET /openapi-3.0.json`
-pub(crate) async fn get_3_0() -> Response {
-    answer::json(StatusCode::OK, &document(Words::Old))
+pub(crate) async fn get_3_0(api: Api, headers: HeaderMap) -> Response {
+    shown(&api, &headers, Words::Old)
+}
+
+fn shown(api: &Api, headers: &HeaderMap, words: Words) -> Response {
+    let url = format!("{}{}", api.site().server(), api.site().prefix());
+    let url = if url.is_empty() { "/".to_owned() } else { url };
+    let document = document(words, &Described { url, access: api.access() });
+    let tag = Tag::of(document.to_string().as_bytes());
+    if tag.is_known(headers) {
+        answer::not_modified(&tag)
+    } else {
+        answer::tagged(StatusCode::OK, &tag, &document)
+    }
+}
+
+/// The server that a document describes.
+pub(crate) struct Described {
+    /// Its URL.
+    pub(crate) url: String,
+    pub(crate) access: Access,
+}
+
+impl Default for Described {
+    /// The server that `tenure serve` starts without settings.
+    fn default() -> Self {
+        Self { url: "http://localhost:8368".to_owned(), access: Access::Open }
+    }
 }
 
 /// The whole document.
-pub(crate) fn document(words: Words) -> Value {
+pub(crate) fn document(words: Words, server: &Described) -> Value {
     let mut schemas = Schemas::new(words);
     let mut paths = Map::new();
     for endpoint in routes::all() {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         if let Some(path) = path.as_object_mut() {
             let method = endpoint.method.as_str().to_ascii_lowercase();
-            path.insert(method, operation(&endpoint, &mut schemas));
+            path.insert(method, operation(&endpoint, server.access, &mut schemas));
         }
     }
     let mut components = schemas.all();
@@ -108,6 +139,11 @@ pub(crate) fn document(words: Words) -> Value {
     let (mut paths, mut components) = (Value::from(paths), Value::from(components));
     for part in [&mut paths, &mut components] {
         plain::say_plainly(part);
+    }
+    plain::name_words_apart(&mut components);
+    if words == Words::Old {
+        let defined = components.clone();
+        [&mut paths, &mut components].into_iter().for_each(|part| plain::say_types(part, &defined));
     }
     let version = match words {
         Words::New => "3.1.0",
@@ -119,8 +155,10 @@ pub(crate) fn document(words: Words) -> Value {
             "title": "Tenure",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Durable jobs, schedules and leases over HTTP.",
+            "contact": { "name": "Tenure", "url": "https://github.com/tenure-rs/tenure" },
             "license": { "name": "MIT OR Apache-2.0", "url": "https://github.com/tenure-rs/tenure" },
         },
+        "servers": [{ "url": server.url }],
         "tags": plain::GROUPS.map(|(name, about)| json!({ "name": name, "description": about })),
         "paths": paths,
         "components": {
@@ -130,23 +168,29 @@ pub(crate) fn document(words: Words) -> Value {
     })
 }
 
-fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
+fn operation(endpoint: &Endpoint, access: Access, schemas: &mut Schemas) -> Value {
     let (summary, details) = endpoint.summary.split_once("; ").unwrap_or((endpoint.summary, ""));
     let mut operation = json!({
         "operationId": endpoint.name,
         "tags": [plain::group(endpoint)],
         "summary": summary,
+        "description": format!("{}{}", sentence(details), required(endpoint.needs)),
         "parameters": parameters(endpoint),
         "responses": responses(endpoint, schemas),
-        "security": security(endpoint.needs),
+        "security": security(endpoint.needs, access),
         "x-needs": endpoint.needs.to_string(),
         "x-within": endpoint.within.to_string(),
     });
-    if let (false, Some(fields)) = (details.is_empty(), operation.as_object_mut()) {
-        fields.insert("description".to_owned(), sentence(details).into());
-    }
     if let (Some(body), Some(fields)) = (endpoint.takes.body, operation.as_object_mut()) {
-        let content = json!({ "application/json": { "schema": body(schemas) } });
+        let schema = body(schemas);
+        let example = examples::of(endpoint.name);
+        let mut content = Map::new();
+        content.insert("application/json".to_owned(), json!({ "schema": schema, "example": example }));
+        if let Some(line) = endpoint.takes.line {
+            let about = "One JSON object per line";
+            let schema = json!({ "allOf": [line(schemas)], "description": about });
+            content.insert("application/x-ndjson".to_owned(), json!({ "schema": schema }));
+        }
         fields.insert(
             "requestBody".to_owned(),
             json!({ "required": endpoint.takes.needs_body, "content": content }),
@@ -155,125 +199,56 @@ fn operation(endpoint: &Endpoint, schemas: &mut Schemas) -> Value {
     operation
 }
 
-/// Returns a text as a sentence: with a capital letter and a full stop.
+/// Returns a text as a sentence: with a capital letter, a full stop and a space.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-    first.into_iter().chain(letters).chain(['.']).collect()
+    let Some(first) = letters.next() else { return String::new() };
+    format!("{}{}. ", first.to_ascii_uppercase(), letters.as_str())
 }
 
-/// Whoever asks a server that is not open shows an access token.
-fn security(needs: Needs) -> Vec<Value> {
-    if needs == Needs::Nothing { Vec::new() } else { vec![json!({ "access_token": [] })] }
-}
-
-fn parameters(endpoint: &Endpoint) -> Vec<Value> {
-    let path = endpoint.path;
-    let of_path = parts(path).map(|name| parameter(path, name, "path", "Identifier"));
-    let of_query = endpoint.takes.query.iter().map(|(name, about)| parameter(path, name, "query", about));
-    let wait = "Maximum wait in seconds, as `wait=N`; at most 55";
-    let prefer = endpoint.takes.waits.then(|| parameter(path, "Prefer", "header", wait));
-    let once = "Repeating a request with the same key within a day returns the first response";
-    let once = endpoint.takes.once.then(|| parameter(path, "Idempotency-Key", "header", once));
-    let seen = "ETag of the version the client has read; `*` accepts any version";
-    let matches = endpoint.takes.matches.then(|| parameter(path, "If-Match", "header", seen));
-    of_path.chain(of_query).chain(prefer).chain(once).chain(matches).collect()
-}
-
-/// The parts of a path that stand for something.
-fn parts(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-}
-
-/// A parameter. One name has one shape, wherever it stands; only what goes on behind a page is written as that needs it.
-fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
-    let (schema, are_many) = match name {
-        "token_id" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
-        "webhook_id" => (json!({ "type": "string", "pattern": "^[0-9a-z._-]{1,64}$" }), false),
-        "id" => (json!({ "type": "string", "format": "uuid" }), false),
-        // In quotation marks, which do not count, or without one at either end.
-        "Idempotency-Key" => {
-            let (bare, most) = (once::KEY_BYTES - 2, once::KEY_BYTES);
-            let visible = format!("^(\"[ -~]{{1,{most}}}\"|[!#-~]([ -~]{{0,{bare}}}[!#-~])?)$");
-            (json!({ "type": "string", "pattern": visible }), false)
-        }
-        "q" => (json!({ "type": "string", "maxLength": limits::SEARCH_CHARS }), false),
-        "subject" => (json!({ "type": "string", "pattern": "^[^,]{1,200}$" }), true),
-        "types" => (json!({ "type": "string", "pattern": event::PATTERN }), true),
-        "since" => (json!({ "type": "string", "pattern": "^[0-9]{1,18}-[0-9]{1,12}$" }), false),
-        "limit" if path == "/v1/events" || path.ends_with("/deliveries") => {
-            (json!({ "type": "integer", "minimum": 1, "maximum": 200 }), false)
-        }
-        "limit" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::PAGE_JOBS }), false),
-        "If-Match" => (json!({ "type": "string" }), false),
-        "redirect" | "follow" | "held" => (json!({ "type": "boolean" }), false),
-        "delivery" => (json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }), false),
-        "tail" => (json!({ "type": "integer", "minimum": 1, "maximum": limits::LOG_LINES }), false),
-        "behind" => (json!({ "type": "integer", "minimum": 0, "maximum": i64::MAX }), false),
-        "state" => (json!({ "$ref": "#/components/schemas/JobState" }), true),
-        "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
-        "order" if path == "/v1/schedules" => (json!({ "type": "string", "enum": ["name", "next"] }), false),
-        "order" => {
-            (json!({ "type": "string", "enum": ["newest", "oldest", "last_ended", "first_ended"] }), false)
-        }
-        "created_from" | "created_before" | "ended_from" | "ended_before" => {
-            (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false)
-        }
-        "name" if path.starts_with("/v1/leases") => {
-            (json!({ "type": "string", "minLength": 1, "maxLength": limits::LEASE_NAME_BYTES }), false)
-        }
-        "name" => (json!({ "type": "string", "pattern": shape::NAME }), false),
-        "from" | "to" => (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false),
-        "window_seconds" | "step_seconds" => {
-            (json!({ "type": "integer", "minimum": 60, "maximum": 604_800 }), false)
-        }
-        "count" => (json!({ "type": "integer", "minimum": 1, "maximum": 1000 }), false),
-        "after_schedule" => (json!({ "type": "string", "pattern": shape::NAME }), false),
-        "after_run" => (json!({ "type": "string", "pattern": shape::RUN }), false),
-        "cursor" if path == "/v1/leases" => (json!({ "type": "string", "minLength": 1 }), false),
-        "cursor" if path == "/v1/schedules" => (json!({ "type": "string", "pattern": shape::NAME }), false),
-        "cursor" if path == "/v1/tokens" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
-        "cursor" if path.ends_with("/history") || path == "/v1/audit" => {
-            (json!({ "type": "string", "pattern": "^[0-9]{1,18}$" }), false)
-        }
-        "cursor" if path.ends_with("/runs") => (json!({ "type": "string", "pattern": shape::RUN }), false),
-        "cursor" => (
-            json!({ "type": "string", "pattern": "^(c[0-9a-f]{1,15}|e[0-9a-f]{1,14}\\.[0-9a-f]{1,15})$" }),
-            false,
-        ),
-        "after" => (json!({ "type": "string", "pattern": "^[0-9]{1,9}\\.[0-9]{1,9}$" }), false),
-        _ => (json!({ "type": "string" }), false),
-    };
-    // A calendar has no beginning and no end of its own.
-    let required = place == "path"
-        || name == "If-Match"
-        || path.starts_with("/v1/calendar") && matches!(name, "from" | "to");
-    let mut parameter = json!({ "name": name, "in": place, "required": required, "description": about });
-    if let Some(fields) = parameter.as_object_mut() {
-        match are_many {
-            true => {
-                let many = json!({ "type": "array", "minItems": 1, "items": schema });
-                fields.extend([("schema".to_owned(), many), ("explode".to_owned(), json!(false))]);
-            }
-            false => {
-                fields.insert("schema".to_owned(), schema);
-            }
+/// The access token that an operation needs.
+fn required(needs: Needs) -> String {
+    match needs {
+        Needs::Nothing => "Needs no access token.".to_owned(),
+        Needs::Anyone => "Any access token may call it.".to_owned(),
+        Needs::One(scopes) => {
+            let scopes: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
+            format!("Access tokens need the scope {}.", scopes.join(" or "))
         }
     }
-    parameter
+}
+
+/// A server that is open takes requests without an access token, too.
+fn security(needs: Needs, access: Access) -> Vec<Value> {
+    match (needs, access) {
+        (Needs::Nothing, _) => Vec::new(),
+        (_, Access::Tokens) => vec![json!({ "access_token": [] })],
+        (_, Access::Open) => vec![json!({ "access_token": [] }), json!({})],
+    }
 }
 
 fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
     let mut responses = Map::new();
     for Answer { status, summary, kind, body } in &endpoint.answers {
-        let mut response = json!({ "description": summary });
-        if let (false, Some(fields)) = (kind.is_empty(), response.as_object_mut()) {
-            let schema = body.map_or_else(|| json!({ "type": "string" }), |body| body(schemas));
+        let mut response = Map::new();
+        response.insert("description".to_owned(), json!(summary));
+        let mut schema = json!({ "type": "string" });
+        if !kind.is_empty() {
+            if let Some(body) = body {
+                schema = body(schemas);
+            }
             let mut content = Map::new();
             content.insert((*kind).to_owned(), json!({ "schema": schema }));
-            fields.insert("content".to_owned(), content.into());
+            for stream in endpoint.takes.accepts.iter().filter(|_| *status == 200) {
+                content.insert((*stream).to_owned(), json!({ "schema": { "type": "string" } }));
+            }
+            response.insert("content".to_owned(), content.into());
         }
-        responses.insert(status.to_string(), response);
+        let headers = headers(endpoint, *status, &schema);
+        if !headers.is_empty() {
+            response.insert("headers".to_owned(), headers.into());
+        }
+        responses.insert(status.to_string(), response.into());
     }
     let with_a_body = endpoint.takes.body.map(|_| WITH_A_BODY).into_iter().flatten();
     let guarded: &[ProblemType] = match endpoint.needs {
@@ -293,7 +268,13 @@ fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
     {
         let schema = json!({ "$ref": "#/components/schemas/Problem" });
         responses.entry(kind.status().as_u16().to_string()).or_insert_with(|| {
-            json!({ "description": kind.title(), "content": { "application/problem+json": { "schema": schema } } })
+            let content = json!({ "application/problem+json": { "schema": schema } });
+            let mut response = json!({ "description": kind.title(), "content": content });
+            let headers = headers::of_problem(kind);
+            if let (false, Some(fields)) = (headers.is_empty(), response.as_object_mut()) {
+                fields.insert("headers".to_owned(), headers.into());
+            }
+            response
         });
     }
     responses
@@ -315,75 +296,4 @@ fn problem() -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_route_is_described_once_under_a_name_of_its_own() {
-        for words in [Words::New, Words::Old] {
-            let document = document(words);
-            let paths = document["paths"].as_object().unwrap();
-            let operations = paths.values().flat_map(|path| path.as_object().unwrap().values());
-            let names: Vec<&str> = operations.map(|one| one["operationId"].as_str().unwrap()).collect();
-            assert_eq!(names.len(), routes::all().len());
-            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-        }
-    }
-
-    #[test]
-    fn summaries_are_short_and_start_with_a_verb_and_responses_are_described() {
-        const VERBS: &str = "Acquire Allow Append Apply Break Cancel Check Claim Complete Count Create Delete \
-            Enqueue Explain Fail List Pause Preview Quiet Read Redeliver Release Remove Renew \
-            Resume Retry Revoke Rotate Run Send Set Settle Show Start Stop Stream Terminate \
-            Update";
-        let document = document(Words::New);
-        let paths = document["paths"].as_object().unwrap();
-        for operation in paths.values().flat_map(|path| path.as_object().unwrap().values()) {
-            let summary = operation["summary"].as_str().unwrap();
-            assert!(summary.chars().count() <= 60, "more than 60 characters: {summary}");
-            let first = summary.split(' ').next().unwrap();
-            assert!(VERBS.split(' ').any(|verb| verb == first), "no verb at the start: {summary}");
-            for response in operation["responses"].as_object().unwrap().values() {
-                let description = response["description"].as_str().unwrap();
-                assert!(description.split_whitespace().count() >= 2, "{summary}: {description}");
-            }
-        }
-    }
-
-    /// Generated programs name their types after the schemas, and their parts after the groups.
-    #[test]
-    fn every_schema_and_every_group_has_one_name_that_reads_well() {
-        for words in [Words::New, Words::Old] {
-            let document = document(words);
-            for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
-                assert!(schema.get("title").is_none_or(|title| title == name.as_str()), "{name}: {schema}");
-                assert!(
-                    !name.ends_with("Document") && !name.ends_with(|c: char| c.is_ascii_digit()),
-                    "{name}"
-                );
-            }
-            let groups: BTreeSet<_> = plain::GROUPS.iter().map(|(name, _)| *name).collect();
-            let operations = document["paths"].as_object().unwrap().values();
-            let named: BTreeSet<_> = operations
-                .flat_map(|path| path.as_object().unwrap().values())
-                .map(|operation| operation["tags"][0].as_str().unwrap())
-                .collect();
-            assert_eq!(named, groups, "no group is empty, and none is missing");
-        }
-    }
-
-    #[test]
-    fn what_is_referred_to_is_there_and_the_old_words_know_no_null() {
-        for words in [Words::New, Words::Old] {
-            let document = document(words);
-            let text = document.to_string();
-            for reference in text.split("\"$ref\":\"#/").skip(1) {
-                let path = reference.split('"').next().unwrap();
-                assert!(document.pointer(&format!("/{path}")).is_some(), "{path}");
-            }
-            assert_eq!(text.contains("\"null\""), words == Words::New, "{words:?}");
-        }
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::access::{Needs, Scope};
 use crate::routes::Endpoint;
+use crate::wire::shape;
 
 /// What a generated client is divided into, and what each part is about.
 pub(crate) const GROUPS: [(&str, &str); 8] = [
@@ -46,6 +47,7 @@ pub(crate) fn say_plainly(part: &mut Value) {
             if let Some(meant) = fields.remove("default") {
                 say_default(fields, &meant);
             }
+            say_formats(fields);
             // In the old words: a schema, or `null`. A type of which `null` is the only value is more than they grasp.
             let nothing = json!({ "enum": [null], "nullable": true });
             if let Some(one) = fields.get("anyOf").and_then(|any| or_nothing(any, &nothing)) {
@@ -76,6 +78,73 @@ pub(crate) fn say_plainly(part: &mut Value) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// Names the format of IDs and whole numbers. Without one, generators take 32 bits, and do not compile if a limit needs more.
+fn say_formats(fields: &mut Map<String, Value>) {
+    if fields.get("pattern").and_then(Value::as_str) == Some(shape::ID) {
+        fields.insert("format".to_owned(), json!("uuid"));
+    }
+    let is_whole = match fields.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|kind| kind == "integer"),
+        Some(kind) => kind == "integer",
+        None => false,
+    };
+    if is_whole {
+        let fits =
+            fields.get("maximum").and_then(Value::as_i64).is_some_and(|most| i32::try_from(most).is_ok());
+        fields.insert("format".to_owned(), json!(if fits { "int32" } else { "int64" }));
+    }
+}
+
+/// OpenAPI 3.0 allows `nullable` only beside a type: adds that of the schema which a part refers to.
+pub(crate) fn say_types(part: &mut Value, components: &Value) {
+    match part {
+        Value::Array(parts) => parts.iter_mut().for_each(|part| say_types(part, components)),
+        Value::Object(fields) => {
+            if fields.contains_key("nullable") && !fields.contains_key("type") {
+                let path = fields.get("allOf").and_then(|all| all.get(0)?.get("$ref")?.as_str());
+                let name = path.and_then(|path| path.rsplit('/').next());
+                let kind = name.and_then(|name| components.get(name)?.get("type").cloned());
+                fields.insert("type".to_owned(), kind.unwrap_or_else(|| json!("object")));
+            }
+            fields.values_mut().for_each(|field| say_types(field, components));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Names the words of an enumeration after it, if a longer one has some of them, too: Go has one namespace for all.
+pub(crate) fn name_words_apart(components: &mut Value) {
+    let Some(schemas) = components.as_object_mut() else { return };
+    let words_of = |schema: &Value| -> Vec<String> {
+        let words = schema["enum"].as_array().map(Vec::as_slice).unwrap_or_default();
+        words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect()
+    };
+    let all: Vec<Vec<String>> = schemas.values().map(words_of).collect();
+    for (place, (name, schema)) in schemas.iter_mut().enumerate() {
+        let own = &all[place];
+        let is_met = all.iter().enumerate().any(|(other, words)| {
+            let is_before = (words.len(), place) > (own.len(), other);
+            other != place && is_before && words.iter().any(|word| own.contains(word))
+        });
+        if is_met && let Some(fields) = schema.as_object_mut() {
+            let named = own.iter().map(|word| format!("{}_{}", snake(name), word).to_ascii_uppercase());
+            fields.insert("x-enum-varnames".to_owned(), named.collect());
+        }
+    }
+}
+
+/// Returns `OneName` as `one_name`.
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(letter.to_lowercase());
+    }
+    snake
 }
 
 /// The words of which a value is one, and what is told of each: told apart, many generators make a type of each word.
@@ -133,6 +202,37 @@ mod tests {
                 "spec": { "$ref": "#/s" },
             })
         );
+    }
+
+    #[test]
+    fn whole_numbers_have_the_format_that_their_limit_needs() {
+        let said = |mut said: Value| {
+            say_plainly(&mut said);
+            said["format"].clone()
+        };
+        assert_eq!(said(json!({ "type": "integer", "format": "uint32" })), "int64");
+        assert_eq!(said(json!({ "type": "integer", "maximum": 4_294_967_295_u32 })), "int64");
+        assert_eq!(said(json!({ "type": ["integer", "null"], "format": "uint", "maximum": 1000 })), "int32");
+        assert_eq!(said(json!({ "type": "string", "pattern": shape::ID })), "uuid");
+        assert_eq!(said(json!({ "type": "number", "format": "double" })), "double");
+    }
+
+    #[test]
+    fn two_enumerations_with_one_word_name_it_apart() {
+        let mut all = json!({ "CatchUp": { "enum": ["skip", "all"] }, "Overlap": { "enum": ["skip", "allow", "queue"] },
+            "Scope": { "enum": ["read"] }, "Job": { "type": "object" } });
+        name_words_apart(&mut all);
+        assert_eq!(all["CatchUp"]["x-enum-varnames"], json!(["CATCH_UP_SKIP", "CATCH_UP_ALL"]));
+        for other in ["Overlap", "Scope", "Job"] {
+            assert!(all[other].get("x-enum-varnames").is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_null_has_the_type_of_what_it_refers_to() {
+        let mut said = json!({ "allOf": [{ "$ref": "#/components/schemas/S" }], "nullable": true });
+        say_types(&mut said, &json!({ "S": { "type": "string", "enum": ["a"] } }));
+        assert_eq!(said["type"], "string");
     }
 
     #[test]

@@ -222,12 +222,16 @@ impl ProblemType {
     }
 }
 
+/// The name of a header in lower case, and its value.
+pub(crate) type Header = (&'static str, &'static str);
+
 /// A problem document (RFC 9457).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     problem_type: ProblemType,
-    detail: String,
+    detail: Box<str>,
     retry_after: Option<Duration>,
+    header: Option<&'static Header>,
     more: Map<String, Value>,
     trouble: Option<Trouble>,
 }
@@ -236,7 +240,8 @@ impl Problem {
     /// Creates a problem with a sentence about this case.
     #[must_use]
     pub fn new(problem_type: ProblemType, detail: impl Into<String>) -> Self {
-        Self { problem_type, detail: detail.into(), retry_after: None, more: Map::new(), trouble: None }
+        let detail = detail.into().into_boxed_str();
+        Self { problem_type, detail, retry_after: None, header: None, more: Map::new(), trouble: None }
     }
 
     /// Returns the type.
@@ -256,6 +261,12 @@ impl Problem {
     #[must_use]
     pub fn retry_after(mut self, span: Duration) -> Self {
         self.retry_after = Some(span);
+        self
+    }
+
+    /// Adds a header that helps the client to go on.
+    pub(crate) fn header(mut self, header: &'static Header) -> Self {
+        self.header = Some(header);
         self
     }
 
@@ -297,6 +308,9 @@ impl IntoResponse for Problem {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(span) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(whole_seconds(span)));
+        }
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(*name, HeaderValue::from_static(value));
         }
         if let Some(trouble) = self.trouble {
             response.extensions_mut().insert(trouble);

@@ -15,6 +15,11 @@ use crate::wire::JobDocument;
 /// Scheme of the request that a proxy received.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
+/// The origin of a server's public URL, such as `https://jobs.example.com`. A server with a public URL adds it to the
+/// extensions of each request, because the `Host` header may be that of a proxy.
+#[derive(Debug, Clone)]
+pub struct PublicOrigin(pub Arc<str>);
+
 /// The fields of a job that status pages show.
 pub(crate) type Fields = Arc<BTreeSet<String>>;
 
@@ -36,7 +41,9 @@ impl Site {
         let path = parts.uri.path().trim_end_matches('/');
         let original = parts.extensions.get::<OriginalUri>().map(|OriginalUri(uri)| uri.path());
         let prefix = original.and_then(|original| original.trim_end_matches('/').strip_suffix(path));
-        Self { server: server(&parts.headers), prefix: trimmed(prefix.unwrap_or_default()), fields }
+        let public = parts.extensions.get::<PublicOrigin>().map(|PublicOrigin(origin)| origin.to_string());
+        let server = public.unwrap_or_else(|| server(&parts.headers));
+        Self { server, prefix: trimmed(prefix.unwrap_or_default()), fields }
     }
 
     /// Nests these routes under a prefix.
@@ -67,7 +74,8 @@ impl Site {
         serde_json::to_vec(&value).unwrap_or_default()
     }
 
-    /// Adds the URLs of a job that was accepted: its status page, and a URL that never redirects.
+    /// Adds the URLs of a job that was accepted: its status page, and a URL that never redirects. Both are absolute if the
+    /// host is known: some pollers cannot follow a relative one.
     pub(crate) fn locate(&self, headers: &mut HeaderMap, id: JobId) {
         let Self { server, prefix, .. } = self;
         let monitor = if self.has_only_items() {
@@ -75,7 +83,7 @@ impl Site {
         } else {
             format!("{server}{prefix}/v1/jobs/{id}")
         };
-        if let Ok(place) = HeaderValue::from_str(&format!("{prefix}/queue/{id}")) {
+        if let Ok(place) = HeaderValue::from_str(&format!("{server}{prefix}/queue/{id}")) {
             headers.insert(axum::http::header::LOCATION, place);
         }
         if let Ok(monitor) = HeaderValue::from_str(&monitor) {

@@ -8,7 +8,7 @@ use axum::http::header::{COOKIE, HOST};
 use axum::http::request::Parts;
 
 use serde_json::Value;
-use tenure_http::Remote;
+use tenure_http::{PublicOrigin, Remote};
 use tokio::sync::OnceCell;
 
 use crate::Ui;
@@ -58,14 +58,20 @@ impl FromRequestParts<Ui> for Visit {
         let mounted = mounted.trim_end_matches('/');
         let home = format!("{}{mounted}/", ui.prefix);
         let Ok(OriginalUri(uri)) = OriginalUri::from_request_parts(parts, ui).await;
-        let page = uri.path().strip_prefix(mounted).unwrap_or_default().trim_start_matches('/').to_owned();
+        // A server with a public URL shows the path as the client sent it, before the proxy.
+        let path = uri.path().strip_prefix(ui.prefix.as_str()).unwrap_or(uri.path());
+        let page = path.strip_prefix(mounted).unwrap_or_default().trim_start_matches('/').to_owned();
         let headers = &parts.headers;
         let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
         let cookie = cookie(headers, STAY[usize::from(is_secure)]).unwrap_or_default();
         let access_token = ui.stays.find(&cookie, ui.tenure.now());
         let cookie = if access_token.is_some() { cookie } else { String::new() };
         let keys = ui.keys().await;
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8368");
+        let public = parts.extensions.get::<PublicOrigin>().map(|PublicOrigin(origin)| origin.to_string());
+        let origin = public.unwrap_or_else(|| {
+            let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8368");
+            format!("{}://{host}", if is_secure { "https" } else { "http" })
+        });
         Ok(Self {
             ui: ui.clone(),
             home,
@@ -73,7 +79,7 @@ impl FromRequestParts<Ui> for Visit {
             query: uri.query().unwrap_or_default().to_owned(),
             likes: Likes::of(headers),
             views: views::kept(headers),
-            server: format!("{}://{host}{}", if is_secure { "https" } else { "http" }, ui.prefix),
+            server: format!("{origin}{}", ui.prefix),
             remote: parts.extensions.get::<Remote>().copied(),
             run: keys.run.clone(),
             form_token: keys.form_token(&cookie),

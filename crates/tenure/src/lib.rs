@@ -118,7 +118,7 @@ pub use tenure_core::{
     LimitKey, LogLine, Meter, Name, NewTimer, OWN, OnEdit, OrderingKey, Origin, Output, Overlap, Pause,
     Policies, Priority, Progress, QueueAgreed, QueueName, QueueTerms, Rate, Reason, Retention, RetryPolicy,
     Schedule, Serves, Skipped, SlotRecord, State, StateName, Terms, Timer, TimerJob, TimerReason, TimerSlot,
-    Timestamp, Ttl, Verdict, What, Why, depth_of, limits, schedule, seconds,
+    Timestamp, Ttl, Verdict, What, Why, check_portable, depth_of, limits, schedule, seconds,
 };
 #[cfg(feature = "postgres")]
 pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOptions, PostgresStore};

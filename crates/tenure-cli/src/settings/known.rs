@@ -140,7 +140,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Text,
         flag: flag("unknown-tokens-per-minute", "N"),
         default: Some("60"),
-        about: "Maximum number of unknown access tokens looked up per address and minute",
+        about: "Maximum number of unknown access tokens per client address and minute; further ones get 429",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.trusted_proxies",
+        kind: Kind::Networks,
+        flag: flag("trusted-proxy", "CIDR"),
+        about: "Proxy whose X-Forwarded-For names the client's address, such as 10.1.0.0/16 (repeatable)",
         ..PLAIN
     },
     Setting {

@@ -23,7 +23,7 @@ star = Submit(kind="star", args={"name": "Sol"}, queue="stars", tags=["bright"],
 job = enqueue_job.sync(client=client, body=star, idempotency_key='"order 7"')
 again = enqueue_job.sync_detailed(client=client, body=star, idempotency_key='"order 7"')
 assert isinstance(job, Job) and again.parsed.id == job.id, (job, again)
-assert again.headers["idempotency-replayed"] == "true" and again.headers["location"] == f"/queue/{job.id}"
+assert again.headers["idempotency-replayed"] == "true" and again.headers["location"].endswith(f"/queue/{job.id}")
 assert (job.state, job.status, job.attempt) == ("queued", "NotStarted", 0)
 assert get_job.sync(job.id, client=client).created_at == job.created_at
 other = put_job.sync(uuid4(), client=client, body=Submit(kind="star", queue="stars"))
@@ -48,7 +48,7 @@ assert get_job.sync(job.id, client=client).progress.message == "hot"
 done = complete_job.sync(first.id, client=client, body=Complete(token=first.token, result={"mass": 1}))
 assert done.state == "succeeded" and not done.repeated
 settled = settle_jobs.sync(client=client, body=Settle(
-    items=[SettleItem(job_id=str(second.id), token=second.token, outcome=Outcome.FAIL, retryable=False)],
+    items=[SettleItem(job_id=second.id, token=second.token, outcome=Outcome.FAIL, retryable=False)],
     claim=Claim(queues=["stars"])))
 assert settled.items[0].status == 200 and len(settled.jobs) == 1, settled
 assert get_job_result.sync(job.id, client=client) == {"mass": 1}

@@ -24,7 +24,7 @@ const star: Submit = { kind: "star", args: { name: "Sol" }, queue: "stars" };
 const header = { "Idempotency-Key": '"order 7"' };
 const accepted = await tenure.POST("/v1/jobs", { body: star, params: { header } });
 const job: Job = right(accepted);
-is("the place to watch", accepted.response.headers.get("location"), `/queue/${job.id}`);
+is("the place to watch", accepted.response.headers.get("location"), `${url}/queue/${job.id}`);
 is("the same again", right(await tenure.POST("/v1/jobs", { body: star, params: { header } })).id, job.id);
 const path = { id: job.id };
 is("its status", right(await tenure.GET("/v1/jobs/{id}", { params: { path } })).status, "NotStarted");

@@ -33,7 +33,7 @@ def accepted(kind):
 MADE = ("complete", {"result": {"mass": 1}, "resource_location": "/v1/version"})
 
 
-def polled(kind, end, monitor=True, location=None):
+def polled(kind, end, monitor=True, location=None, seconds=1.5, **options):
     """What azure-core's poller comes to: its answer, its status, and how long it took. The first answer can be had without its
     monitor, and with another location, to see why both are as they are."""
     client = PipelineClient(url)
@@ -44,10 +44,8 @@ def polled(kind, end, monitor=True, location=None):
         del headers["operation-location"]
     if location:
         headers["location"] = url + location.format(id=first.http_response.json()["id"])
-    elif not monitor:
-        headers["location"] = url + headers["location"]
-    working, began = at_work(kind, 1.5, end), time.monotonic()
-    poller = LROPoller(client, first, lambda response: response.http_response, LROBasePolling(timeout=1))
+    working, began = at_work(kind, seconds, end), time.monotonic()
+    poller = LROPoller(client, first, lambda response: response.http_response, LROBasePolling(timeout=1, **options))
     try:
         return poller.result(timeout=30), poller.status(), time.monotonic() - began
     finally:
@@ -59,6 +57,17 @@ answer, status, took = polled("monitor", MADE)
 assert status == "Succeeded" and answer.request.url.endswith("/v1/version"), (status, answer.request.url)
 assert "version" in answer.json() and took >= 1.4, took
 print("azure-core, Operation-Location: waits until the end, and gets what was made")
+
+# The usual job makes no resource. After the end the poller gets the item in the queue, from an absolute URL.
+answer, status, took = polled("no-resource", ("complete", {"result": {"mass": 2}}), seconds=0.5)
+assert status == "Succeeded" and answer.json()["result"] == {"mass": 2} and took >= 0.4, (status, answer.request.url, took)
+print("azure-core, a job without a resource: gets its result")
+
+# The same where the description of a service says that the end is at `Location`.
+for end, get in ((("complete", {"result": 3}), lambda told: told["result"] == 3), (MADE, lambda told: "version" in told)):
+    answer, status, took = polled("via-location", end, seconds=0.5, lro_options={"final-state-via": "location"})
+    assert status == "Succeeded" and get(answer.json()) and took >= 0.4, (status, answer.request.url, took)
+print("azure-core, final-state-via location: gets the result, or what was made")
 
 # Without the monitor it believes the item in the queue, which answers 200 while the job waits: it has a wrong answer at once.
 # That is why every 202 names the monitor as well.
@@ -92,7 +101,7 @@ print("Location polling of the result: 202 until it is there, and then 200")
 
 # Whoever follows 303 ends at what was made; whoever does not is told where it is; the monitor never leads elsewhere.
 first = accepted("article")
-item, monitor = url + first.headers["location"], first.headers["operation-location"]
+item, monitor = first.headers["location"], first.headers["operation-location"]
 assert first.status_code == 202 and int(first.headers["retry-after"]) >= 1
 assert requests.get(item).json()["status"] == "NotStarted"
 working = at_work("article", 0, MADE)

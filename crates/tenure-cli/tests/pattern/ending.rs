@@ -62,7 +62,10 @@ fn cancelling_ends_what_waits_at_once_and_bounds_what_runs() {
         let polite = stand.enqueue(&stand.first(), "polite", json!({}));
         let held = stand.granted(&stand.first(), json!({}));
         let asked = cancel(&polite, 30);
-        assert_eq!((asked.0, header(&asked, "location")), (202, format!("/queue/{polite}").as_str()));
+        assert!(
+            asked.0 == 202 && header(&asked, "location").ends_with(&format!("/queue/{polite}")),
+            "{asked:?}"
+        );
         until("its holder has heard of it", || {
             held.says(&stand.first(), "heartbeat", json!({}))["cancel_requested"] == true
         });

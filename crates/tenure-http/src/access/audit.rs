@@ -14,9 +14,9 @@ pub(super) const JOURNAL: &str = "audit";
 /// For how long an entry is kept.
 pub(crate) const KEEP: std::time::Duration = std::time::Duration::from_secs(400 * 24 * 3600);
 
-/// That a request was only a look, though it was sent as a change is: nothing was done that had to be written down.
+/// Extension of a response to a request that needs no entry: it changed nothing, or only what belongs to its sender.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct OnlyLooked;
+pub(crate) struct NotAudited;
 
 /// What somebody did.
 #[derive(Debug, Clone, Serialize, Deserialize)]

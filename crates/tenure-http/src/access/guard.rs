@@ -36,6 +36,11 @@ impl Who {
         self.0.as_ref().map_or(&[], |found| &found.0.scopes)
     }
 
+    /// The ID of the access token, if there is one.
+    pub(crate) fn token_id(&self) -> Option<&str> {
+        self.0.as_ref().map(|found| found.0.id.as_str())
+    }
+
     /// How much of jobs he is shown. Who enqueues is shown what he has sent, and nobody who does more than look needs to ask.
     pub(crate) fn view(&self, reveals: bool) -> View {
         let Some(found) = &self.0 else { return View::Plain };
@@ -116,7 +121,7 @@ async fn done(api: &Api, noted: Option<audit::Act>, request: Request, next: Next
     // In a task of its own: whoever hangs up meanwhile has done it all the same.
     let done = tokio::spawn(async move {
         let response = next.run(request).await;
-        if response.extensions().get::<audit::OnlyLooked>().is_none() {
+        if response.extensions().get::<audit::NotAudited>().is_none() {
             act.note(&api, response.status()).await;
         }
         response
@@ -149,19 +154,10 @@ async fn who(
     });
     let text =
         text.ok_or_else(|| nobody("invalid Authorization header; expected `Bearer` and an access token"))?;
-    let clock = api.tenure().store().clock();
-    if let Some(remote) = remote
-        && !api.known().has_met(api.tenure(), text)
-        && let Some(wait) = api.strangers().wait(remote, api.unknown_tokens_per_minute(), clock.moment())
-    {
-        let detail = "too many unknown access tokens from this address; retry after the delay in Retry-After";
-        return Err(Problem::new(ProblemType::RateLimited, detail).retry_after(wait));
-    }
-    let found = api.known().find(api.tenure(), text).await?;
-    if let (None, Some(remote)) = (&found, remote) {
-        api.strangers().note(remote, clock.moment());
-    }
-    let found = found.ok_or_else(|| nobody(TAKEN_BACK))?;
+    // Looked up whatever others behind the same address have tried: a good token must never be refused for theirs.
+    let Some(found) = api.known().find(api.tenure(), text).await? else {
+        return Err(unknown(api, remote));
+    };
     if !needs.are_met(&found.0.scopes) {
         let detail = format!("this requires the scope {needs}, which access token {} lacks", found.0.id);
         return Err(Problem::new(ProblemType::Forbidden, detail).with("needs", needs.to_string()));
@@ -174,6 +170,18 @@ async fn who(
         return Err(Problem::new(ProblemType::Forbidden, detail).with("within", within.to_string()));
     }
     Ok(Who(Some(found)))
+}
+
+/// Refuses an unknown token, and notes it. Beyond the limit of its address the client is told to wait.
+fn unknown(api: &Api, remote: Option<Remote>) -> Problem {
+    let now = api.tenure().store().clock().moment();
+    let Some(remote) = remote else { return Problem::new(ProblemType::Unauthenticated, TAKEN_BACK) };
+    if let Some(wait) = api.strangers().wait(remote, api.unknown_tokens_per_minute(), now) {
+        let detail = "too many unknown access tokens from this address; retry after the delay in Retry-After";
+        return Problem::new(ProblemType::RateLimited, detail).retry_after(wait);
+    }
+    api.strangers().note(remote, now);
+    Problem::new(ProblemType::Unauthenticated, TAKEN_BACK)
 }
 
 fn refused(problem: Problem) -> Response {

@@ -11,8 +11,6 @@ use crate::problem::Problem;
 
 /// For so long what the store said of one is believed: so long one that was taken back may still be good.
 const BELIEVED: Duration = Duration::from_secs(5);
-/// For so long one that was good is remembered: whoever shows it is looked up, whatever strangers behind the same address do.
-const REMEMBERED: Duration = Duration::from_secs(3600);
 /// Access tokens that are remembered at most.
 const MOST: usize = 10_000;
 
@@ -49,14 +47,6 @@ impl Known {
         };
         let is_good = found.0.expires.is_none_or(|expires| tenure.now() < expires);
         Ok((is_good && are_equal(&digest(secret), &found.1)).then_some(found))
-    }
-
-    /// Whether this access token was shown here before, secret and all, so that whoever shows it guesses nothing.
-    pub(super) fn has_met(&self, tenure: &Tenure, text: &str) -> bool {
-        let now = tenure.store().clock().moment();
-        let Some((id, secret)) = parts(text) else { return false };
-        let met = self.lock().get(id).filter(|(at, _)| now.since(*at) < REMEMBERED).cloned();
-        met.is_some_and(|(_, found)| are_equal(&digest(secret), &found.1))
     }
 
     fn remember(&self, id: &str, now: Moment, found: &Found) {

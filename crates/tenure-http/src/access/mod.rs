@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::Invalid;
 
-pub(crate) use audit::{KEEP, OnlyLooked};
+pub(crate) use audit::{KEEP, NotAudited};
 pub(crate) use guard::{Guard, Who, guarded};
 pub use reach::Reach;
 pub(crate) use reach::Within;
@@ -100,12 +100,13 @@ impl Needs {
     }
 
     /// Whether what somebody with these rights does is written down: whatever only those may who look after others' work,
-    /// and what one of them does that others may do with their own.
+    /// what one of them does that others may do with their own, and what a worker may do to another one.
     pub(crate) fn is_audited(self, by: &[Scope]) -> bool {
         let is_operators = |scope: &Scope| matches!(scope, Scope::Manage | Scope::Admin);
         match self {
             Self::Nothing | Self::Anyone => false,
             Self::One(of) if of.iter().all(is_operators) => true,
+            Self::One(of) if of.contains(&Scope::Work) && of.iter().any(is_operators) => true,
             Self::One(of) => of.iter().any(is_operators) && by.iter().any(is_operators),
         }
     }

@@ -70,7 +70,7 @@ pub(crate) struct TokenDocument {
 
 /// A new access token.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "NewAccessToken")]
+#[schemars(rename = "AccessTokenWithSecret")]
 pub(crate) struct NewTokenDocument {
     /// The token itself, which is shown only once.
     token: String,

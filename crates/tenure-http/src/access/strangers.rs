@@ -1,5 +1,4 @@
-//! Who asks with access tokens that nobody knows, by where he asks from: so many in a minute, and then he waits, so that guessing
-//! costs the store nothing. No proxy is believed: who stands behind one shares its address.
+//! Clients that send unknown access tokens, by address: beyond a limit per minute they are told to wait.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,7 +12,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Addresses that are remembered at most.
 const MOST: usize = 10_000;
 
-/// The client address of a request. A server adds it to the extensions of each request. A program that calls these
+/// The client address of a request. A server adds it to the extensions of each request, and reads it from
+/// `X-Forwarded-For` if a trusted proxy sent the request. A program that calls these
 /// routes in process must pass it on, because otherwise guessed tokens cannot be rate limited by address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remote(pub IpAddr);

@@ -17,7 +17,7 @@ use crate::tag::Tag;
 /// What a set is called if nobody says it.
 const SET: &str = "apps";
 /// Entries of lines that one answer has.
-const MOST_LINES: u64 = 500;
+pub(crate) const MOST_LINES: u64 = 500;
 
 /// Of which sort the app is that a path means.
 pub(crate) trait OfSort: Send + Sync + 'static {

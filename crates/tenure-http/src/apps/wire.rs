@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::wire::shape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,6 +68,7 @@ pub(crate) struct RunAsk {
     /// Name of the requester, for people; up to 200 bytes.
     pub(crate) by: Option<String>,
     /// ID of the job; repeating the request with it starts no second run.
+    #[schemars(regex(pattern = shape::ID))]
     pub(crate) id: Option<String>,
 }
 

@@ -22,7 +22,7 @@ impl Network {
         [four, Self { address: IpAddr::V6(Ipv6Addr::LOCALHOST), bits: 128 }]
     }
 
-    fn has(&self, address: IpAddr) -> bool {
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(mine), IpAddr::V4(address)) => {
                 let shift = 32 - self.bits;

@@ -269,8 +269,8 @@ struct Following {
 
 /// What a stream begins with.
 enum First {
-    /// The place where it begins, so that whoever is cut off before anything has happened comes back to it. Without data it is
-    /// an event to nobody.
+    /// The place where it begins: a client that is cut off before the first event comes back to it. It has data, because
+    /// some clients hand on messages without.
     Place,
     /// That what came behind his place is not kept any more.
     Reset,
@@ -324,7 +324,7 @@ impl Following {
                 First::Reset => event.event("reset").data("{}"),
                 First::Place => {
                     self.is_good_elsewhere().await?;
-                    event
+                    event.event("start").data("{}")
                 }
             };
             return Some((Ok(event), self));

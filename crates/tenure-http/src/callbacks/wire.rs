@@ -85,7 +85,7 @@ pub(crate) struct WebhookDocument {
 
 /// A webhook with its secret, which is shown only once.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "NewWebhook")]
+#[schemars(rename = "WebhookWithSecret")]
 pub(crate) struct NewWebhookDocument {
     /// Signing secret.
     pub(super) secret: String,
@@ -105,6 +105,7 @@ pub(crate) struct WebhookList {
 #[schemars(rename = "Delivery")]
 pub(crate) struct DeliveryDocument {
     /// ID of the job that makes the delivery.
+    #[schemars(extend("format" = "uuid"))]
     pub(super) id: String,
     /// Event ID, sent as `webhook-id`.
     pub(super) event_id: Option<String>,
@@ -135,6 +136,7 @@ pub(crate) struct DeliveryPage {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DeliveryAccepted {
     /// ID of the job that makes the delivery.
+    #[schemars(extend("format" = "uuid"))]
     pub(super) id: String,
 }
 

@@ -53,6 +53,7 @@ pub(crate) struct BatchItem {
     /// Position in the batch, from 0.
     index: usize,
     /// ID of the enqueued or existing job; omitted for an existing job that the access token does not cover.
+    #[schemars(extend("format" = "uuid"))]
     id: Option<String>,
     /// `true` if the job was created by this request.
     created: bool,
@@ -73,6 +74,7 @@ pub(crate) struct EachItem {
     /// 202, or the status code of the refusal.
     status: u16,
     /// ID of the enqueued or existing job; omitted if the job was refused or the access token does not cover it.
+    #[schemars(extend("format" = "uuid"))]
     id: Option<String>,
     /// `true` if the job was created by this request.
     created: bool,
@@ -84,8 +86,11 @@ pub(crate) struct EachItem {
 pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let text = body::read(&api, body, MOST_BYTES).await?;
     let Batch { jobs, atomic } = match is_lines(&headers) {
-        true => Batch { jobs: lines(&text)?, atomic: None },
-        false => body::json(&headers, &text)?,
+        true => {
+            body::check_encoding(&headers)?;
+            Batch { jobs: lines(&text)?, atomic: None }
+        }
+        false => body::json_of_items(&headers, &text)?,
     };
     if jobs.len() > MOST_JOBS {
         let detail = format!("jobs: {} entries; expected at most {MOST_JOBS}", jobs.len());

@@ -32,7 +32,8 @@ pub(crate) async fn enqueue_each(
         false => tenure.enqueue_each(admitted).await?,
         true => one_by_one(tenure, admitted).await?,
     };
-    answers.extend(places.into_iter().zip(tried.into_iter().map(|told| told.map_err(Problem::from))));
+    let told = tried.into_iter().map(|told| told.map_err(|error| told::in_wire_names(error).into()));
+    answers.extend(places.into_iter().zip(told));
     Ok(answers.into_values().collect())
 }
 

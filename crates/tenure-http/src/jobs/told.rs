@@ -13,7 +13,7 @@ pub(crate) fn is_told(draft: &Draft) -> bool {
 /// Enqueues one.
 pub(crate) async fn enqueue_one(tenure: &Tenure, draft: Draft) -> Result<Accepted, Error> {
     if !is_told(&draft) {
-        return tenure.enqueue_draft(draft).await;
+        return tenure.enqueue_draft(draft).await.map_err(in_wire_names);
     }
     // What is wrong with it is told of it alone.
     match enqueue_all(tenure, vec![draft]).await {
@@ -39,7 +39,26 @@ pub(crate) async fn enqueue_all(tenure: &Tenure, drafts: Vec<Draft>) -> Result<V
         }
     }
     all.append(&mut tellers);
-    let mut accepted = tenure.enqueue_all(all).await?;
+    let mut accepted = tenure.enqueue_all(all).await.map_err(in_wire_names)?;
     accepted.truncate(count);
     Ok(accepted)
+}
+
+/// Names the field of a complaint as requests name it.
+pub(crate) fn in_wire_names(error: Error) -> Error {
+    let Error::Invalid(wrong) = error else { return error };
+    let (item, field) = match wrong.field.split_once("].") {
+        Some((item, field)) if item.starts_with("jobs[") => (format!("{item}]."), field),
+        _ => (String::new(), wrong.field.as_str()),
+    };
+    let named = match field {
+        "timeout" => "timeout_seconds",
+        "attempts" => "max_attempts",
+        "retention" => "retain_seconds",
+        "backoff" => "retry",
+        "backoff.steps" => "retry.waits_seconds",
+        "unique.window" => "unique.for_seconds",
+        other => other,
+    };
+    Error::Invalid(Invalid { field: format!("{item}{named}"), ..wrong })
 }

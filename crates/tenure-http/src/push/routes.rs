@@ -141,7 +141,7 @@ pub(crate) struct EndpointDocument {
 
 /// A push endpoint with its secret, which is shown only once.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "NewEndpoint")]
+#[schemars(rename = "EndpointWithSecret")]
 pub(crate) struct NewEndpointDocument {
     /// Signing secret.
     secret: String,

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, Endpoint, JSON, NOTHING, NOTHING_NEEDED, READ, Takes};
+use super::{Answer, Endpoint, JSON, NOTHING, NOTHING_NEEDED, READ, Takes, empty};
 use crate::access::{Needs, Within};
 use crate::capabilities::{self, Capabilities};
 use crate::health::Readiness;
@@ -134,7 +134,7 @@ pub(super) fn around() -> Vec<Endpoint> {
                 status: 200,
                 summary: "The version",
                 kind: JSON,
-                body: Some(Schemas::any),
+                body: Some(Schemas::of::<health::Version>),
             }],
             refuses: &[],
             serve: || routing::get(health::version),
@@ -164,12 +164,10 @@ pub(super) fn around() -> Vec<Endpoint> {
             needs: NOTHING_NEEDED,
             within: Within::Any,
             takes: NOTHING,
-            answers: vec![Answer {
-                status: 200,
-                summary: "The OpenAPI document",
-                kind: JSON,
-                body: Some(Schemas::any),
-            }],
+            answers: vec![
+                Answer { status: 200, summary: "The OpenAPI document", kind: JSON, body: Some(Schemas::any) },
+                empty(304, "Not modified"),
+            ],
             refuses: &[],
             serve: || routing::get(openapi::get),
         },
@@ -181,12 +179,10 @@ pub(super) fn around() -> Vec<Endpoint> {
             needs: NOTHING_NEEDED,
             within: Within::Any,
             takes: NOTHING,
-            answers: vec![Answer {
-                status: 200,
-                summary: "The OpenAPI document",
-                kind: JSON,
-                body: Some(Schemas::any),
-            }],
+            answers: vec![
+                Answer { status: 200, summary: "The OpenAPI document", kind: JSON, body: Some(Schemas::any) },
+                empty(304, "Not modified"),
+            ],
             refuses: &[],
             serve: || routing::get(openapi::get_3_0),
         },

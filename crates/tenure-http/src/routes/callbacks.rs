@@ -36,7 +36,7 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             summary: "List or stream events; request text/event-stream for a stream",
             needs: READ,
             within: Within::Whole,
-            takes: Takes { query: &FEED, waits: true, ..NOTHING },
+            takes: Takes { query: &FEED, accepts: &["text/event-stream"], waits: true, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "Events, oldest first, as a page, a CloudEvents batch or a stream",

@@ -20,6 +20,7 @@ pub(crate) fn items() -> Vec<Endpoint> {
             within: Within::Jobs,
             takes: Takes {
                 query: &[("redirect", "`false` disables the redirect"), REVEAL],
+                accepts: &["text/event-stream"],
                 waits: true,
                 ..NOTHING
             },

@@ -24,6 +24,10 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             takes: Takes { body: Some(Schemas::of::<Submit>), once: true, waits: true, ..NOTHING },
             answers: vec![
                 job(200, "The job ended within the wait, or another job holds its unique key"),
+                job(
+                    201,
+                    "With `respond-async`: the job ended within the wait, and created the resource at `Location`",
+                ),
                 job(202, "The job was accepted"),
             ],
             refuses: &[
@@ -41,7 +45,12 @@ pub(super) fn jobs() -> Vec<Endpoint> {
             summary: "Enqueue up to 1,000 jobs; send JSON or application/x-ndjson: all jobs or none, or each on its own with `atomic: false`",
             needs: ENQUEUE,
             within: Within::Jobs,
-            takes: Takes { body: Some(Schemas::of::<batch::Batch>), once: true, ..NOTHING },
+            takes: Takes {
+                body: Some(Schemas::of::<batch::Batch>),
+                line: Some(Schemas::of::<Submit>),
+                once: true,
+                ..NOTHING
+            },
             answers: vec![
                 Answer {
                     status: 200,
@@ -237,6 +246,7 @@ pub(super) fn jobs() -> Vec<Endpoint> {
                     ("limit", "Maximum number of lines: 1 to 1000; default 100"),
                     ("follow", "Keep streaming new lines until the job ends"),
                 ],
+                accepts: &["text/plain", "application/x-ndjson", "text/event-stream"],
                 waits: true,
                 ..NOTHING
             },

@@ -54,8 +54,12 @@ pub(crate) struct Takes {
     pub query: &'static [(&'static str, &'static str)],
     /// The body.
     pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
+    /// One line of a body in `application/x-ndjson`, if that is taken as well.
+    pub line: Option<fn(&mut Schemas) -> serde_json::Value>,
     /// Whether it cannot be empty.
     pub needs_body: bool,
+    /// Other types of the response, which the client chooses with `Accept`.
+    pub accepts: &'static [&'static str],
     /// Whether the client may ask to have it done once, however often it is sent.
     pub once: bool,
     /// Whether the client may say how long it would rather wait.
@@ -85,8 +89,16 @@ const LEAVE: Needs = Needs::One(&[Scope::Work, Scope::Manage]);
 const MANAGE: Needs = Needs::One(&[Scope::Manage]);
 const ADMIN: Needs = Needs::One(&[Scope::Admin]);
 
-const NOTHING: Takes =
-    Takes { query: &[], body: None, needs_body: true, once: false, waits: false, matches: false };
+const NOTHING: Takes = Takes {
+    query: &[],
+    body: None,
+    line: None,
+    needs_body: true,
+    accepts: &[],
+    once: false,
+    waits: false,
+    matches: false,
+};
 /// What may stand behind the question mark of a list.
 const PAGED: [(&str, &str); 2] = [
     ("cursor", "`next_cursor` of the previous page"),

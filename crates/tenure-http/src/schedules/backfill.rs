@@ -6,7 +6,7 @@ use axum::response::Response;
 use tenure::{Error, Invalid, Name};
 
 use super::look::{MOST_SLOTS, there};
-use crate::access::OnlyLooked;
+use crate::access::NotAudited;
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
@@ -39,7 +39,7 @@ pub(crate) async fn post(
         let zone = timer.agreed.schedule.zone();
         let slots = slots.iter().map(|slot| SlotDocument::of(slot, zone)).collect();
         let mut response = json(StatusCode::OK, &BackfillPreview { slots, capped });
-        response.extensions_mut().insert(OnlyLooked);
+        response.extensions_mut().insert(NotAudited);
         return Ok(response);
     }
     let mut answer = BackfillAnswer { jobs: 0, next_from: None };

@@ -8,7 +8,9 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 
-use super::hosts::Hosts;
+use super::HEAD_BYTES;
+use super::hosts::{Addressed, Hosts};
+use super::worded::TOO_LARGE;
 use crate::api::Api;
 use crate::metrics::measured;
 use crate::problem::{Problem, ProblemType};
@@ -52,16 +54,33 @@ async fn not_so() -> Problem {
 }
 
 async fn for_whom(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
+    if head_bytes(&request) > HEAD_BYTES {
+        return Problem::new(ProblemType::HeadersTooLarge, TOO_LARGE).into_response();
+    }
     let changes = !request.method().is_safe();
     if changes && !hosts.allow_page(request.headers()) {
         let detail = "cross-site request from a browser; changes are accepted only from pages of this server";
         return Problem::new(ProblemType::CrossSite, detail).into_response();
     }
-    if hosts.allow(request.headers(), request.uri().authority()) {
-        return next.run(request).await;
-    }
-    let detail = "the Host header names another host; add allowed names to the server setting `hosts`";
-    Problem::new(ProblemType::HostNotAllowed, detail).into_response()
+    let problem = match hosts.check(request.headers(), request.uri().authority()) {
+        Addressed::Here => return next.run(request).await,
+        Addressed::Elsewhere => {
+            let detail =
+                "the Host header names another host; add allowed names to the server setting `hosts`";
+            Problem::new(ProblemType::HostNotAllowed, detail)
+        }
+        Addressed::Unclear => {
+            Problem::new(ProblemType::Malformed, "no Host header, or several; expected exactly one")
+        }
+    };
+    problem.into_response()
+}
+
+/// Size of a request's head. A head that arrives in one piece can be larger than the buffer that limits the others.
+fn head_bytes(request: &Request) -> usize {
+    let asked = request.uri().path_and_query().map_or(0, |asked| asked.as_str().len());
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    asked + headers.sum::<usize>()
 }
 
 /// Gives each answer the number of its request: the client's, or a new one.

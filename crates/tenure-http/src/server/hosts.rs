@@ -10,22 +10,33 @@ pub(crate) struct Hosts {
     names: Vec<String>,
 }
 
+/// The server that a request names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Addressed {
+    /// This one.
+    Here,
+    /// Another one.
+    Elsewhere,
+    /// None, or several: HTTP requires one `Host` header.
+    Unclear,
+}
+
 impl Hosts {
     pub(crate) fn new(more: &[String]) -> Self {
         let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
         Self { names: own.into_iter().chain(more.iter().map(|name| name.to_ascii_lowercase())).collect() }
     }
 
-    /// Whether a request may be answered that is addressed so.
-    pub(crate) fn allow(&self, headers: &HeaderMap, of_uri: Option<&Authority>) -> bool {
+    /// Checks the address of a request.
+    pub(crate) fn check(&self, headers: &HeaderMap, of_uri: Option<&Authority>) -> Addressed {
         let mut said = headers.get_all(HOST).iter();
-        match (of_uri, said.next(), said.next()) {
-            // What is asked for says where, whatever is said beside it.
-            (Some(of_uri), _, _) => self.are(of_uri),
-            (None, Some(host), None) => host.to_str().is_ok_and(|host| self.named(host)),
-            // Nobody, or two at once: who knows whom it is for.
-            (None, None, _) | (None, Some(_), Some(_)) => false,
-        }
+        let (Some(host), None) = (said.next(), said.next()) else { return Addressed::Unclear };
+        let is_allowed = match of_uri {
+            // The host of the URI takes precedence over the header.
+            Some(of_uri) => self.are(of_uri),
+            None => host.to_str().is_ok_and(|host| self.named(host)),
+        };
+        if is_allowed { Addressed::Here } else { Addressed::Elsewhere }
     }
 
     /// Whether the request comes from a page of this server, or from no page at all. Browsers say so of themselves, and a
@@ -51,7 +62,8 @@ impl Hosts {
     }
 
     fn are(&self, host: &Authority) -> bool {
-        self.names.contains(&host.host().to_ascii_lowercase()) && !host.as_str().contains('@')
+        let has_odd_port = host.port().is_none() && host.as_str().len() > host.host().len();
+        self.names.contains(&host.host().to_ascii_lowercase()) && !has_odd_port
     }
 }
 
@@ -59,12 +71,12 @@ impl Hosts {
 mod tests {
     use super::*;
 
-    fn allows(hosts: &[&str]) -> bool {
+    fn addressed(hosts: &[&str]) -> Addressed {
         let mut headers = HeaderMap::new();
         for host in hosts {
             headers.append(HOST, host.parse().unwrap());
         }
-        Hosts::new(&["jobs.example".to_owned()]).allow(&headers, None)
+        Hosts::new(&["jobs.example".to_owned()]).check(&headers, None)
     }
 
     #[test]
@@ -93,13 +105,22 @@ mod tests {
     #[test]
     fn only_names_that_are_meant_are_answered() {
         for host in ["localhost", "LOCALHOST:8368", "127.0.0.1:80", "[::1]:8368", "jobs.example:443"] {
-            assert!(allows(&[host]), "{host}");
+            assert_eq!(addressed(&[host]), Addressed::Here, "{host}");
         }
-        for host in
-            ["evil.example", "localhost.evil.example", "127.0.0.1.evil", "user@localhost", "", "127.0.0.2"]
-        {
-            assert!(!allows(&[host]), "{host}");
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil",
+            "user@localhost",
+            "",
+            "127.0.0.2",
+            "localhost:evil",
+            "localhost:99999",
+        ] {
+            assert_eq!(addressed(&[host]), Addressed::Elsewhere, "{host}");
         }
-        assert!(!allows(&[]) && !allows(&["localhost", "evil.example"]));
+        for hosts in [&[][..], &["localhost", "evil.example"]] {
+            assert_eq!(addressed(hosts), Addressed::Unclear, "{hosts:?}");
+        }
     }
 }

@@ -4,6 +4,8 @@ mod around;
 mod crowd;
 mod hosts;
 mod impatient;
+mod proxies;
+mod public;
 mod worded;
 
 use std::net::SocketAddr;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Uri;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
@@ -36,6 +39,8 @@ use crate::spans::{Spans, Traces, firing};
 use crowd::{Crowd, Place, turn_away};
 use hosts::Hosts;
 use impatient::Impatient;
+use proxies::Proxies;
+use public::Public;
 use worded::Worded;
 
 /// Options of a server.
@@ -55,8 +60,11 @@ pub struct Options {
     pub allow_callback_to: Vec<Network>,
     /// Sends jobs to push endpoints from this server.
     pub pushes: bool,
-    /// Public URL of the server, such as `https://jobs.example.com`; default: the address it listens on.
+    /// Public URL of the server, such as `https://jobs.example.com`, with the path that a proxy strips. It stands in all
+    /// URLs that clients receive. Default: the `Host` of the request, and for push endpoints the address it listens on.
     pub public_url: Option<String>,
+    /// Proxies whose `X-Forwarded-For` names the client's address.
+    pub trusted_proxies: Vec<Network>,
     /// Names whose values are hidden from clients with read access only.
     pub hiding: Hiding,
     /// Counts all kinds of a queue together in the metrics, for a store with very many kinds.
@@ -69,11 +77,11 @@ pub struct Options {
     pub read_within: Duration,
     /// Maximum number of connections; further clients wait.
     pub connections: usize,
-    /// Maximum number of connections per client address, or per /64 network for IPv6; further ones are refused. Proxy
-    /// headers are ignored, so all clients behind a proxy share its address.
+    /// Maximum number of connections per address, or per /64 network for IPv6; further ones are refused. All clients
+    /// behind a proxy share its address.
     pub connections_per_address: usize,
-    /// Maximum number of unknown access tokens per client address and minute. Beyond it, only known tokens are
-    /// accepted.
+    /// Maximum number of unknown access tokens per client address and minute; further ones get 429. Valid tokens are
+    /// always accepted.
     pub unknown_tokens_per_minute: u32,
     /// How long the server keeps answering after it was told to stop, while it reports that it is not ready. Load
     /// balancers need this time to notice.
@@ -92,6 +100,7 @@ impl Default for Options {
             allow_callback_to: Vec::new(),
             pushes: true,
             public_url: None,
+            trusted_proxies: Vec::new(),
             hiding: Hiding::default(),
             kinds_together: false,
             traces: None,
@@ -186,6 +195,13 @@ impl Server {
         }
     }
 
+    /// The names under which it answers: those that were set, and the host of the public URL.
+    fn hosts(&self) -> Hosts {
+        let public = self.options.public_url.as_deref().and_then(|url| url.parse::<Uri>().ok());
+        let public = public.and_then(|url| url.host().map(str::to_owned));
+        Hosts::new(&self.options.hosts.iter().cloned().chain(public).collect::<Vec<_>>())
+    }
+
     /// Where others reach it, without a slash at the end.
     fn public_url(&self) -> String {
         let said = self.options.public_url.clone().unwrap_or_else(|| format!("http://{}", self.address));
@@ -197,14 +213,17 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let (spans, telling_spans) = Spans::start(self.options.traces.as_ref(), &self.tenure.store().clock());
         let api = Api::new(&self.tenure, self.rules(spans));
+        let hosts = self.hosts();
         let more = around::until_the_end(self.more, &api);
-        let app = around::wrapped(router(&api).merge(more), Hosts::new(&self.options.hosts), &api);
+        let app = around::wrapped(router(&api).merge(more), hosts, &api);
         let clock = self.tenure.store().clock();
         let firings = api.spans().is_on().then(|| tokio::spawn(firing::tell(api.clone())));
         let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
         let pusher = (self.options.pushes && !api.is_read_only()).then(|| Pusher::start(&api));
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
         let crowd = Crowd::default();
+        let proxies = Arc::new(Proxies::new(&self.options.trusted_proxies));
+        let arrival = Arrival { proxies, public: self.options.public_url.as_deref().map(Public::of) };
         let stop = async {
             stop.await;
             api.leave();
@@ -221,7 +240,7 @@ impl Server {
             match crowd.enter(remote, self.options.connections_per_address) {
                 Some(place) => {
                     let accepted = (stream, remote, (permit, place));
-                    serve(accepted, &app, &graceful, (&self.options, &clock));
+                    serve(accepted, (&app, &arrival), &graceful, (&self.options, &clock));
                 }
                 None => turn_away(stream),
             }
@@ -292,6 +311,24 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, clock: &dyn Clock
     }
 }
 
+/// How requests come to this server.
+#[derive(Debug, Clone)]
+struct Arrival {
+    proxies: Arc<Proxies>,
+    public: Option<Public>,
+}
+
+impl Arrival {
+    /// Notes the client's address in a request, and the URL that the client used.
+    fn note<B>(&self, request: &mut Request<B>, peer: Remote) {
+        let client = self.proxies.client(peer, request.headers());
+        request.extensions_mut().insert(client);
+        if let Some(public) = &self.public {
+            public.address(request);
+        }
+    }
+}
+
 /// Bytes of a head. So much is kept at most of what a client sends before it is asked for.
 const HEAD_BYTES: usize = 32 * 1024;
 /// Headers of a request.
@@ -299,7 +336,7 @@ const HEADERS: usize = 100;
 
 fn serve(
     (stream, remote, places): (TcpStream, Remote, (OwnedSemaphorePermit, Place)),
-    app: &Router,
+    (app, arrival): (&Router, &Arrival),
     graceful: &GracefulShutdown,
     (options, clock): (&Options, &Arc<dyn Clock>),
 ) {
@@ -310,9 +347,9 @@ fn serve(
     let http1 = &mut builder.http1();
     http1.timer(TokioTimer::new()).header_read_timeout(options.head_within);
     http1.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
-    let routes = TowerToHyperService::new(app.clone());
+    let (routes, arrival) = (TowerToHyperService::new(app.clone()), arrival.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(remote);
+        arrival.note(&mut request, remote);
         routes.call(request)
     });
     let connection = builder

@@ -9,6 +9,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::problem::{Problem, ProblemType};
 
+/// The refusal of a head that is too large.
+pub(super) const TOO_LARGE: &str =
+    "request headers too large; expected at most 100 headers, and 32 KiB including the path";
+
 /// A connection on which bare answers are replaced, and what is left to send of the last one that was.
 pub(super) struct Worded<S> {
     stream: S,
@@ -49,11 +53,7 @@ fn worded(answer: &[u8]) -> Option<Vec<u8>> {
     let status = answer.strip_prefix(b"HTTP/1.1 ")?;
     let (problem_type, detail) = match status.get(..4)? {
         b"400 " => (ProblemType::Malformed, "the request head is not valid HTTP/1.1"),
-        b"431 " => {
-            let detail =
-                "request headers too large; expected at most 100 headers, and 32 KiB including the path";
-            (ProblemType::HeadersTooLarge, detail)
-        }
+        b"431 " => (ProblemType::HeadersTooLarge, TOO_LARGE),
         _ => return None,
     };
     let head = std::str::from_utf8(answer).ok()?.strip_suffix("\r\n\r\n")?.to_ascii_lowercase();

@@ -13,6 +13,7 @@ pub struct AttemptDocument {
     /// Delivery number; every grant of the job counts.
     pub delivery: u32,
     /// ID of the host or worker.
+    #[schemars(extend("format" = "uuid"))]
     pub worker_id: String,
     /// Fencing token of this delivery.
     pub fence: String,

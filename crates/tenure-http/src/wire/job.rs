@@ -80,7 +80,9 @@ pub struct JobDocument {
     pub result: Option<Box<RawValue>>,
     /// Path of the resource that the job created.
     pub resource_location: Option<String>,
-    /// The same as an absolute URL, for clients of long-running operations.
+    /// The same as an absolute URL, for clients of long-running operations. It is not described: many generators of clients
+    /// would give both fields one name.
+    #[schemars(skip)]
     #[serde(rename = "resourceLocation", skip_serializing_if = "Option::is_none")]
     pub resource_location_again: Option<String>,
     /// The last error.
@@ -104,6 +106,7 @@ pub struct ProgressDocument {
 #[schemars(rename = "JobLease")]
 pub struct LeaseDocument {
     /// ID of the host or worker.
+    #[schemars(extend("format" = "uuid"))]
     pub worker_id: String,
     /// Fencing token; larger for every later delivery.
     pub fence: String,

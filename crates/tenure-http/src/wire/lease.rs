@@ -125,6 +125,7 @@ pub struct HolderDocument {
     /// User-defined metadata.
     pub metadata: BTreeMap<String, String>,
     /// Host ID, if the holder uses the store directly.
+    #[schemars(extend("format" = "uuid"))]
     pub host_id: Option<String>,
 }
 

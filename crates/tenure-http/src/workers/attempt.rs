@@ -76,6 +76,7 @@ pub(crate) struct HeartbeatAnswer {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SettledAnswer {
     /// Job ID.
+    #[schemars(extend("format" = "uuid"))]
     pub job_id: String,
     /// New state.
     pub state: &'static str,

@@ -45,6 +45,7 @@ pub(crate) struct Beat {
 #[serde(deny_unknown_fields)]
 pub(crate) struct BeatItem {
     /// Job ID. An unknown job is reported as lost.
+    #[schemars(extend("format" = "uuid"))]
     job_id: String,
     /// Token of the job.
     token: String,
@@ -72,6 +73,7 @@ pub(crate) struct BeatAnswer {
     /// Jobs among them that were asked to stop.
     cancel: Vec<ToCancel>,
     /// Jobs that the worker has lost and must stop.
+    #[schemars(inner(regex(pattern = shape::ID)))]
     lost: Vec<String>,
     /// Command for the worker: `run`; `quiet`, claim no more jobs; `terminate`, stop.
     command: Command,
@@ -80,6 +82,7 @@ pub(crate) struct BeatAnswer {
 /// A renewed job.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Extended {
+    #[schemars(extend("format" = "uuid"))]
     job_id: String,
     /// Time until the lease expires.
     expires_in_seconds: f64,
@@ -88,6 +91,7 @@ pub(crate) struct Extended {
 /// A job that was asked to stop.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ToCancel {
+    #[schemars(extend("format" = "uuid"))]
     job_id: String,
     /// Reason for the cancellation.
     reason: String,

@@ -72,6 +72,7 @@ pub(crate) struct Claim {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ClaimAnswer {
     /// Worker ID; send it with the next claim.
+    #[schemars(extend("format" = "uuid"))]
     pub worker_id: String,
     /// Jobs in the order in which to start them; empty if none became due within the wait.
     pub jobs: Vec<ClaimedJob>,

@@ -171,6 +171,7 @@ pub(super) fn of(told: &Told, worker: HostId) -> Command {
 /// Current command of a worker.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CommandAnswer {
+    #[schemars(extend("format" = "uuid"))]
     worker_id: String,
     command: Command,
 }

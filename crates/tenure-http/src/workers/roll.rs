@@ -14,7 +14,7 @@ use tenure::{
 };
 
 use super::commands::{self, Command, Told, alive};
-use crate::access::Reach;
+use crate::access::{NotAudited, Reach};
 use crate::answer::json;
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
@@ -48,6 +48,8 @@ type Listed = Arc<BTreeMap<HostId, Vec<Serves>>>;
 struct Heard {
     told: Moment,
     name: String,
+    /// The access token with which it claimed first, if there is one.
+    token: Option<String>,
     /// What it has claimed lately. Some claim from one queue at a time, and serve all of them.
     claims: Vec<Claimed>,
 }
@@ -74,13 +76,22 @@ impl Claimed {
 
 impl Roll {
     /// Notes what a worker says of itself; answers what to tell the store, if it is time.
-    fn note(&self, id: HostId, name: &str, claimed: Claimed, said: Option<u32>) -> Option<Heard> {
+    fn note(
+        &self,
+        (id, token): (HostId, Option<&str>),
+        name: &str,
+        claimed: Claimed,
+        said: Option<u32>,
+    ) -> Option<Heard> {
         let (mut all, now) = (self.lock(), claimed.at);
         if all.len() >= MOST && !all.contains_key(&id) {
             all.pop_first();
         }
-        let heard =
-            all.entry(id).or_insert_with(|| Heard { told: now, name: String::new(), claims: Vec::new() });
+        let new = || {
+            let token = token.map(str::to_owned);
+            Heard { told: now, name: String::new(), token, claims: Vec::new() }
+        };
+        let heard = all.entry(id).or_insert_with(new);
         let is_new = heard.take(claimed, said);
         if !is_new && now.since(heard.told) < APART {
             return None;
@@ -117,13 +128,11 @@ impl Roll {
         Ok(listed.get(&id).is_some_and(|serves| !is_within(serves, api.reach())))
     }
 
-    /// Forgets a worker; answers whether it was known, and takes only what whoever asks reaches.
-    fn forget(&self, id: HostId, reach: &Reach) -> bool {
+    /// Forgets a worker, and returns it if it was known and takes only what whoever asks reaches.
+    fn forget(&self, id: HostId, reach: &Reach) -> Option<Heard> {
         let mut all = self.lock();
-        if !all.get(&id).is_some_and(|heard| heard.is_within(reach)) {
-            return false;
-        }
-        all.remove(&id).is_some()
+        all.get(&id).filter(|heard| heard.is_within(reach))?;
+        all.remove(&id)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<HostId, Heard>> {
@@ -216,7 +225,9 @@ pub(crate) async fn note(
         Serves { queue: want.queue.clone(), kinds, slots }
     });
     let claimed = Claimed { at: now, slots, serves: serves.collect() };
-    if let Some(heard) = api.roll().note(ask.holder, name.unwrap_or("HTTP worker"), claimed, said) {
+    if let Some(heard) =
+        api.roll().note((ask.holder, api.who().token_id()), name.unwrap_or("HTTP worker"), claimed, said)
+    {
         tell(api, ask.holder, heard);
     }
     Ok(())
@@ -244,6 +255,7 @@ fn tell(api: &Api, id: HostId, heard: Heard) {
 #[schemars(rename = "Worker")]
 pub(crate) struct WorkerDocument {
     /// Worker ID.
+    #[schemars(extend("format" = "uuid"))]
     worker_id: String,
     /// Worker name for people.
     name: String,
@@ -331,14 +343,20 @@ pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Pr
 pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
     // One that has claimed here may go although the store was not told of it yet.
-    if !api.roll().forget(id, api.reach()) {
+    let heard = api.roll().forget(id, api.reach());
+    if heard.is_none() {
         commands::check_heeds(&alive(&api, id).await?)?;
     }
+    let is_own = heard.is_some_and(|heard| heard.token.as_deref() == api.who().token_id());
     // First of all, so that it does not take again what is taken from it.
     api.commands().dismiss(api.tenure(), id).await?;
     release_all(&api, id).await?;
     api.tenure().store().retire(id).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    if is_own {
+        response.extensions_mut().insert(NotAudited);
+    }
+    Ok(response)
 }
 
 /// Gives back what a worker runs, as far as whoever asks reaches it: it runs elsewhere at once, and what the worker writes about
@@ -390,28 +408,28 @@ mod tests {
     #[test]
     fn whoever_claims_from_one_queue_at_a_time_serves_all_of_them() {
         let (roll, id) = (Roll::default(), HostId::new(tenure::Timestamp::EPOCH, 1));
-        assert!(roll.note(id, "mailer", claimed(0, 5, &["mail"]), None).is_some());
-        let heard = roll.note(id, "mailer", claimed(1, 3, &["chat"]), None).expect("that is new");
+        assert!(roll.note((id, None), "mailer", claimed(0, 5, &["mail"]), None).is_some());
+        let heard = roll.note((id, None), "mailer", claimed(1, 3, &["chat"]), None).expect("that is new");
         let both = (8, vec![("chat".to_owned(), 3), ("mail".to_owned(), 5)]);
         assert_eq!(shown(&heard), both);
         // What it has room for now is not all that it can do, and no reason to tell the store.
-        assert!(roll.note(id, "mailer", claimed(2, 1, &["mail"]), None).is_none());
-        let heard = roll.note(id, "mailer", claimed(20, 2, &["mail"]), None).expect("it is time");
+        assert!(roll.note((id, None), "mailer", claimed(2, 1, &["mail"]), None).is_none());
+        let heard = roll.note((id, None), "mailer", claimed(20, 2, &["mail"]), None).expect("it is time");
         assert_eq!(shown(&heard), both);
         // It says so itself.
-        let heard = roll.note(id, "mailer", claimed(40, 2, &["mail"]), Some(4)).expect("it is time");
+        let heard = roll.note((id, None), "mailer", claimed(40, 2, &["mail"]), Some(4)).expect("it is time");
         assert_eq!(shown(&heard), (7, vec![("chat".to_owned(), 3), ("mail".to_owned(), 4)]));
     }
 
     #[test]
     fn a_queue_that_is_new_to_whoever_takes_from_all_makes_no_second_worker_of_it() {
         let (roll, id) = (Roll::default(), HostId::new(tenure::Timestamp::EPOCH, 1));
-        roll.note(id, "all", claimed(0, 5, &["a", "b"]), None);
-        let heard = roll.note(id, "all", claimed(1, 5, &["a", "b", "c"]), None).expect("that is new");
+        roll.note((id, None), "all", claimed(0, 5, &["a", "b"]), None);
+        let heard = roll.note((id, None), "all", claimed(1, 5, &["a", "b", "c"]), None).expect("that is new");
         assert_eq!((heard.slots(), heard.serves().len()), (5, 3));
         // What it has not claimed from for an hour it does not serve any more.
-        roll.note(id, "all", claimed(5_000, 5, &["d"]), None);
-        let heard = roll.note(id, "all", claimed(5_020, 5, &["d"]), None).expect("it is time");
+        roll.note((id, None), "all", claimed(5_000, 5, &["d"]), None);
+        let heard = roll.note((id, None), "all", claimed(5_020, 5, &["d"]), None).expect("it is time");
         assert_eq!(shown(&heard), (5, vec![("d".to_owned(), 5)]));
     }
 }

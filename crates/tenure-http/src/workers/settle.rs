@@ -47,6 +47,7 @@ pub(crate) struct Settle {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettleItem {
     /// Job ID.
+    #[schemars(extend("format" = "uuid"))]
     job_id: String,
     /// Token of the job.
     token: String,
@@ -91,6 +92,7 @@ pub(crate) struct SettleAnswer {
     /// One result per item, in order.
     items: Vec<SettleItemAnswer>,
     /// Worker ID, if jobs were claimed.
+    #[schemars(extend("format" = "uuid"))]
     worker_id: Option<String>,
     /// Granted jobs.
     jobs: Vec<ClaimedJob>,
@@ -105,6 +107,7 @@ pub(crate) struct SettleAnswer {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SettleItemAnswer {
     /// Job ID.
+    #[schemars(extend("format" = "uuid"))]
     job_id: String,
     /// 200, or the status code of the refusal.
     status: u16,
@@ -118,7 +121,7 @@ pub(crate) struct SettleItemAnswer {
 
 /// `POST /v1/settle`
 pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    let said: Settle = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let said: Settle = body::json_of_items(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     if said.items.len() > MOST {
         let detail = format!("items: {} entries; expected at most {MOST}", said.items.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));

@@ -68,10 +68,10 @@ impl Complete {
         if value.is_empty() && self.resource_location.is_none() {
             return Ok(Verdict::Succeeded(None));
         }
-        let named = |wrong: Invalid| match wrong.field.as_str() {
-            "output" => Invalid { field: "result".to_owned(), ..wrong },
-            "place" => Invalid { field: "resource_location".to_owned(), ..wrong },
-            _ => wrong,
+        let named = |wrong: Invalid| match (wrong.field.as_str(), wrong.field.strip_prefix("output")) {
+            (_, Some(path)) => Invalid { field: format!("result{path}"), ..wrong },
+            ("place", None) => Invalid { field: "resource_location".to_owned(), ..wrong },
+            (_, None) => wrong,
         };
         Output::new(value, self.resource_location)
             .map(|output| Verdict::Succeeded(Some(output)))

@@ -95,7 +95,7 @@ async fn t085_t075_a_run_is_a_job_and_a_second_one_a_conflict() {
     let ran = post(&service, run, json!({ "arguments": ["--all", "$(id)"], "by": "me" })).await;
     assert_eq!(ran.status, StatusCode::ACCEPTED, "{ran:?}");
     let job = ran.json();
-    assert_eq!(ran.header("location"), format!("/queue/{}", ran.id()));
+    assert_eq!(ran.header("location"), format!("http://localhost:8368/queue/{}", ran.id()));
     assert_eq!(
         (&job["kind"], &job["args"]["arguments"]),
         (&json!("apps.report"), &json!(["--all", "$(id)"])),

@@ -17,7 +17,7 @@ async fn a_bad_value_is_told_by_field_and_limit() {
         (r#"{"kind":"k","queue":"a b"}"#, 422, "queue"),
         (r#"{"kind":"k","priority":101}"#, 422, "priority"),
         (r#"{"kind":"k","run_at":"2026-03-29T02:30:00"}"#, 422, "run_at"),
-        (r#"{"kind":"k","timeout_seconds":0}"#, 422, "timeout"),
+        (r#"{"kind":"k","timeout_seconds":0}"#, 422, "timeout_seconds"),
         (r#"{"kind":"k","max_attempts":"many"}"#, 400, "max_attempts"),
         (r#"{"kind":"k","retry":{"wait":1}}"#, 400, "retry.wait"),
         (r#"{"kind":7}"#, 400, "kind"),

@@ -45,7 +45,7 @@ async fn under_a_prefix_all_links_lead_to_routes_that_are_mounted() {
     let told = service.ask("POST", "/api/charges", &[], "").await;
     assert_eq!(told.status, StatusCode::ACCEPTED, "{told:?}");
     let item = format!("/api/queue/{}", told.id());
-    assert_eq!(told.header("location"), item);
+    assert_eq!(told.header("location"), format!("http://localhost:8368{item}"));
     let monitor = format!("http://localhost:8368{item}?redirect=false");
     assert_eq!(told.header("operation-location"), monitor);
     let shown = service.get(&item).await;
@@ -58,12 +58,12 @@ async fn under_a_prefix_all_links_lead_to_routes_that_are_mounted() {
     // The same for a route at the prefix itself.
     let router = Router::new().route("/", post(create)).with_state(tenure.clone());
     let told = Asker::to(Router::new().nest("/api", router)).ask("POST", "/api", &[], "").await;
-    assert!(told.header("location").starts_with("/api/queue/"), "{told:?}");
+    assert!(told.header("location").starts_with("http://localhost:8368/api/queue/"), "{told:?}");
     // The same for the whole API.
     let service = Asker::to(Router::new().nest("/internal/", tenure_http::api(&tenure)));
     let told = service.ask("POST", "/internal/v1/jobs", &[], r#"{"kind":"charge"}"#).await;
     let id = told.id();
-    assert_eq!(told.header("location"), format!("/internal/queue/{id}"));
+    assert_eq!(told.header("location"), format!("http://localhost:8368/internal/queue/{id}"));
     assert_eq!(told.header("operation-location"), format!("http://localhost:8368/internal/v1/jobs/{id}"));
     for link in links(&told.json()).iter().filter(|link| !link.ends_with("/events")) {
         assert_ne!(service.get(link).await.status, StatusCode::NOT_FOUND, "{link}");

@@ -18,6 +18,7 @@ mod listing;
 mod logs;
 mod metrics;
 mod once;
+mod proxied;
 mod pushing;
 mod queue_terms;
 mod queues;

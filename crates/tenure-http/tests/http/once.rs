@@ -256,3 +256,16 @@ async fn forget_that_it_was_done(service: &Service) {
     let put = Put { shelf, key: there.key, only: Only::Any, to };
     store.write_records(Writes { records: vec![put], ..Writes::default() }).await.unwrap();
 }
+
+/// Maps without order are written anew with each try.
+#[tokio::test]
+async fn the_same_fields_in_another_order_are_the_same_request() {
+    let service = Service::new();
+    let key = ["idempotency-key: \"order-7\""];
+    let first = service.ask("POST", "/v1/jobs", &key, r#"{"kind":"k","args":{"a":1,"b":2}}"#).await;
+    let again = service.ask("POST", "/v1/jobs", &key, r#"{ "args": {"b": 2, "a": 1}, "kind": "k" }"#).await;
+    assert_eq!((again.status, again.id()), (StatusCode::ACCEPTED, first.id()));
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    let other = service.ask("POST", "/v1/jobs", &key, r#"{"kind":"k","args":{"a":2,"b":1}}"#).await;
+    assert_eq!(other.json()["type"], "urn:tenure:problem:idempotency-key-reused");
+}

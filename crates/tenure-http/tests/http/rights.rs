@@ -240,6 +240,29 @@ async fn what_operators_do_is_written_down_with_who_did_it_and_how_it_was_answer
     assert_eq!(told, expected);
 }
 
+/// Worker IDs are no secret, so a token for workers can end another worker.
+#[tokio::test]
+async fn a_worker_that_ends_another_one_is_written_down_and_one_that_leaves_is_not() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let work = format!("authorization: Bearer {}", token(&service, &[Scope::Work]).await);
+    let other = format!("authorization: Bearer {}", token(&service, &[Scope::Work]).await);
+    let admin = format!("authorization: Bearer {}", token(&service, &[Scope::Admin]).await);
+    let claim = async || {
+        let id = guarded.ask("POST", "/v1/claim", &[&work], "{}").await.json()["worker_id"].clone();
+        let claim = json!({ "worker_id": id, "name": "resizer" }).to_string();
+        guarded.ask("POST", "/v1/claim", &[&work], &claim).await;
+        format!("/v1/workers/{}", id.as_str().unwrap())
+    };
+    let (own, taken) = (claim().await, claim().await);
+    assert_eq!(guarded.ask("DELETE", &own, &[&work], "").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(guarded.ask("DELETE", &taken, &[&other], "").await.status, StatusCode::NO_CONTENT);
+    let audit = guarded.ask("GET", "/v1/audit", &[&admin], "").await.json();
+    let acts: Vec<&str> =
+        audit["items"].as_array().unwrap().iter().map(|act| act["path"].as_str().unwrap()).collect();
+    assert_eq!(acts, [&taken], "{audit}");
+}
+
 /// The page about rights tells of every route.
 #[tokio::test]
 async fn the_page_about_rights_tells_of_every_route() {

@@ -276,7 +276,7 @@ async fn a_paused_schedule_brings_nothing_but_what_somebody_asks_for() {
     assert!(jobs(&service).await.is_empty());
     let told = service.post("/v1/schedules/minutely/trigger", r#"{"args":{"month":4}}"#).await;
     assert_eq!((told.status, &told.json()["args"]), (StatusCode::ACCEPTED, &json!({ "month": 4 })));
-    assert_eq!(told.header("location"), format!("/queue/{}", told.id()));
+    assert_eq!(told.header("location"), format!("http://localhost:8368/queue/{}", told.id()));
     assert!(told.header("operation-location").ends_with(&format!("/v1/jobs/{}", told.id())));
     let busy = service.post("/v1/schedules/minutely/trigger", "").await;
     assert_eq!(

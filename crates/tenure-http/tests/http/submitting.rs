@@ -13,7 +13,7 @@ async fn whoever_enqueues_a_job_is_told_where_to_watch_it() {
     let told = service.post("/v1/jobs", STAR).await;
     assert_eq!(told.status, StatusCode::ACCEPTED);
     let id = told.id();
-    assert_eq!(told.header("location"), format!("/queue/{id}"));
+    assert_eq!(told.header("location"), format!("http://localhost:8368/queue/{id}"));
     assert_eq!(told.header("operation-location"), format!("http://localhost:8368/v1/jobs/{id}"));
     assert!(told.header("retry-after").parse::<u64>().unwrap() >= 1 && told.header("etag").starts_with('"'));
     let job = told.json();
@@ -29,6 +29,80 @@ async fn args_are_kept_as_they_were_sent() {
     let args = r#"{"z":1.10,"a":123456789012345678901234567890,"z2":"\u00f8"}"#;
     let told = service.post("/v1/jobs", &format!(r#"{{"kind":"k","args":{args}}}"#)).await;
     assert!(told.text.contains(args), "{}", told.text);
+}
+
+/// One job with such a value would stop every client that lists it.
+#[tokio::test]
+async fn values_that_parsers_refuse_are_refused_with_their_path() {
+    let service = Service::new();
+    let digits = "9".repeat(5_000);
+    for (body, field) in [
+        (format!(r#"{{"kind":"k","args":[{digits}]}}"#), "args[0]"),
+        (r#"{"kind":"k","args":{"a":{"b":1e400}}}"#.to_owned(), "args.a.b"),
+        (r#"{"kind":"k","args":["\ud800"]}"#.to_owned(), "args[0]"),
+        (r#"{"kind":"k","args":{"a":1,"a":2}}"#.to_owned(), "args.a"),
+        (r#"{"kind":"k","meta":{"note":"\udfff"}}"#.to_owned(), "meta.note"),
+    ] {
+        let told = service.post("/v1/jobs", &body).await;
+        assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (422, Some(field)), "{told:?}");
+    }
+    let batch = r#"{"jobs":[{"kind":"k"},{"kind":"k","args":[1e400]}]}"#;
+    assert_eq!(service.post("/v1/jobs/batch", batch).await.json()["field"], "jobs[1].args[0]");
+    let each = r#"{"atomic":false,"jobs":[{"kind":"k"},{"kind":"k","args":[1e400]}]}"#;
+    let told = service.post("/v1/jobs/batch", each).await.json();
+    assert_eq!(
+        (&told["items"][0]["status"], &told["items"][1]["status"]),
+        (&202.into(), &422.into()),
+        "{told}"
+    );
+    assert_eq!(told["items"][1]["problem"]["field"], "args[0]");
+}
+
+/// The other outcomes are heard.
+#[tokio::test]
+async fn a_result_that_parsers_refuse_is_refused_alone() {
+    let service = Service::new();
+    for _ in 0..2 {
+        assert_eq!(service.post("/v1/jobs", r#"{"kind":"k"}"#).await.status, StatusCode::ACCEPTED);
+    }
+    let claimed = service.post("/v1/claim", r#"{"limit":2}"#).await.json();
+    let item = |place: usize, result: &str| {
+        let job = &claimed["jobs"][place];
+        format!(
+            r#"{{"job_id":{},"token":{},"outcome":"complete","result":{result}}}"#,
+            job["id"], job["token"]
+        )
+    };
+    let settle = format!(r#"{{"items":[{},{}]}}"#, item(0, r#"{"m":[1e400]}"#), item(1, "1"));
+    let told = service.post("/v1/settle", &settle).await.json();
+    assert_eq!(
+        (&told["items"][0]["status"], &told["items"][1]["status"]),
+        (&422.into(), &200.into()),
+        "{told}"
+    );
+    assert_eq!(told["items"][0]["problem"]["field"], "result.m[0]");
+    let job = &claimed["jobs"][0];
+    let path = format!("/v1/jobs/{}/complete", job["id"].as_str().unwrap());
+    let complete = format!(r#"{{"token":{},"result":["\ud800"]}}"#, job["token"]);
+    let told = service.post(&path, &complete).await;
+    assert_eq!((told.status.as_u16(), &told.json()["field"]), (422, &"result[0]".into()), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_field_is_named_as_the_request_names_it() {
+    let service = Service::new();
+    for (fields, field) in [
+        (r#""timeout_seconds":0"#, "timeout_seconds"),
+        (r#""max_attempts":0"#, "max_attempts"),
+        (r#""unique":{"key":"a","for_seconds":0}"#, "unique.for_seconds"),
+        (r#""retry":{"waits_seconds":[]}"#, "retry.waits_seconds"),
+    ] {
+        let told = service.post("/v1/jobs", &format!(r#"{{"kind":"k",{fields}}}"#)).await;
+        assert_eq!(told.json()["field"], field, "{told:?}");
+        let batch = format!(r#"{{"jobs":[{{"kind":"k"}},{{"kind":"k",{fields}}}]}}"#);
+        let told = service.post("/v1/jobs/batch", &batch).await;
+        assert_eq!(told.json()["field"], format!("jobs[1].{field}"), "{told:?}");
+    }
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ impl Client {
         let mut story = Story {
             name: name.to_owned(),
             way,
-            item: accepted.header("location").to_owned(),
+            item: path_of(accepted.header("location")).to_owned(),
             star: String::new(),
             answers: 0,
             cuts: accepted.cuts,
@@ -178,4 +178,10 @@ impl fmt::Display for Watch {
             Self::Events => "being told each change (server-sent events)",
         })
     }
+}
+
+/// The path of a URL. This client connects to the balancer, whatever host the URL names.
+fn path_of(url: &str) -> &str {
+    let after = url.find("://").map_or(0, |scheme| scheme + "://".len());
+    url[after..].find('/').map_or(url, |path| &url[after + path..])
 }

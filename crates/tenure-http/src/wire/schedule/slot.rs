@@ -74,6 +74,7 @@ pub struct RunDocument {
     /// Outcome: `ran`, `coalesced` or `skipped`.
     pub outcome: &'static str,
     /// ID of the job, if there is one.
+    #[schemars(extend("format" = "uuid"))]
     pub job_id: Option<String>,
     /// Scheduled time of the run whose job stands for these.
     pub coalesced_into: Option<String>,

@@ -1,0 +1,110 @@
+//! Clients that common generators write from the description compile, and linters find no error in it.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+use crate::clients::{described, installed, said};
+use crate::served::served;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use tempfile::{TempDir, tempdir};
+
+/// It brings the generator as a `jar`, and needs Java.
+const PYTHON: [&str; 1] = ["openapi-generator-cli==7.26.0"];
+const NODE: [&str; 5] = [
+    "orval@7.13.0",
+    "@hey-api/openapi-ts@0.95.0",
+    "@redocly/cli@2.77.0",
+    "@stoplight/spectral-cli@6.16.3",
+    "typescript@5.9.3",
+];
+const DOCUMENTS: [&str; 2] = ["openapi.json", "openapi-3.0.json"];
+
+static GENERATOR: LazyLock<PathBuf> = LazyLock::new(|| {
+    let place = installed("openapi-generator", &PYTHON, |place| {
+        said(Command::new("python3").args(["-m", "venv"]).arg(place));
+        let pip = place.join("bin/pip");
+        said(Command::new(pip).args(["install", "--quiet", "--retries", "10"]).args(PYTHON));
+    });
+    place.join("bin/openapi-generator-cli")
+});
+
+static IN_NODE: LazyLock<PathBuf> = LazyLock::new(|| {
+    installed("typescript-generators", &NODE, |place| {
+        fs::create_dir_all(place).unwrap();
+        fs::write(place.join("package.json"), "{\"private\":true,\"type\":\"module\"}\n").unwrap();
+        let options = ["install", "--no-audit", "--no-fund", "--silent", "--fetch-retries=8"];
+        said(Command::new("npm").current_dir(place).args(options).args(NODE));
+    })
+});
+
+/// A folder with both descriptions, in which programs for Node find their packages.
+fn folder() -> TempDir {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    for document in DOCUMENTS {
+        described(&address, document, folder.path());
+    }
+    std::os::unix::fs::symlink(IN_NODE.join("node_modules"), folder.path().join("node_modules")).unwrap();
+    fs::write(folder.path().join("package.json"), "{\"type\":\"module\"}\n").unwrap();
+    folder
+}
+
+fn in_node(program: &str, folder: &Path) -> Command {
+    let mut command = Command::new(IN_NODE.join("node_modules/.bin").join(program));
+    command.current_dir(folder);
+    command
+}
+
+/// Checks the types of a file and of all that it imports.
+fn check_types(file: &str, folder: &Path) {
+    let strictly = ["--strict", "--noEmit", "--skipLibCheck", "--target", "es2022", "--lib", "es2022,dom"];
+    let modules = ["--module", "esnext", "--moduleResolution", "bundler"];
+    said(in_node("tsc", folder).args(strictly).args(modules).arg(file));
+}
+
+fn generated(language: &str, document: &str, folder: &Path) {
+    let mut command = Command::new(&*GENERATOR);
+    command.current_dir(folder).args(["generate", "-i", document, "-g", language, "-o", language]);
+    said(command.args(["--additional-properties", "packageName=tenure"]));
+}
+
+#[test]
+#[ignore = "writes and compiles clients of five generators: `cargo xtask test --long`"]
+fn clients_of_common_generators_compile() {
+    for document in DOCUMENTS {
+        let folder = folder();
+        let folder = folder.path();
+        generated("typescript-fetch", document, folder);
+        check_types("typescript-fetch/index.ts", folder);
+        said(
+            in_node("orval", folder).args(["--input", document, "--output", "orval.ts", "--client", "fetch"]),
+        );
+        check_types("orval.ts", folder);
+        said(in_node("openapi-ts", folder).args(["-i", document, "-o", "hey"]));
+        check_types("hey/index.ts", folder);
+        generated("go", document, folder);
+        let client = folder.join("go");
+        fs::remove_dir_all(client.join("test")).unwrap();
+        let mut build = Command::new("go");
+        build.current_dir(client).env("GOFLAGS", "-mod=mod").args(["build", "./..."]);
+        match build.output() {
+            Err(error) => eprintln!("NOT TRIED: a client in Go: {error}"),
+            Ok(built) => assert!(built.status.success(), "{document}: {built:?}"),
+        }
+    }
+}
+
+#[test]
+#[ignore = "installs two linters: `cargo xtask test --long`"]
+fn linters_find_no_error_in_the_descriptions() {
+    let folder = folder();
+    fs::write(folder.path().join("ruleset.yaml"), "extends: [\"spectral:oas\"]\n").unwrap();
+    for document in DOCUMENTS {
+        said(in_node("redocly", folder.path()).args(["lint", document, "--extends", "recommended"]));
+        said(in_node("spectral", folder.path()).args(["lint", document, "--ruleset", "ruleset.yaml"]));
+    }
+}
