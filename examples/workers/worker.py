@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A worker in Python without dependencies. Run: TENURE_URL=http://localhost:8368 ./worker.py
 TENURE_TOKEN, or the file TENURE_TOKEN_FILE, has the access token of a server with `--auth tokens`."""
-import contextlib, json, os, signal, threading, urllib.request
+import contextlib, functools, json, os, signal, threading, urllib.request
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 URL, SLOTS, stopping = os.environ.get("TENURE_URL", "http://localhost:8368"), 4, threading.Event()
@@ -17,15 +17,15 @@ def request(method, path, body=None, wait_seconds=0):
     request = urllib.request.Request(URL + path, json.dumps(body).encode() if body else None, headers, method=method)
     with urllib.request.urlopen(request, timeout=wait_seconds + 10) as response:
         return json.load(response) if response.status != 204 else None
-
-def post(path, body, wait_seconds=0):
-    return request("POST", path, body, wait_seconds)
+post = functools.partial(request, "POST")
 
 def handle(kind, args, status, cancelled):
     """Your work. Return the result or raise an error. Stop when `cancelled` is set."""
     if kind == "add":
         status["progress"] = {"fraction": 0.5, "message": "adding"}
         return sum(args)
+    if kind == "wait":
+        return not cancelled.wait(args[0])
     raise ValueError(f"unknown kind: {kind}")
 
 def heartbeat(job, status, done, cancelled):
