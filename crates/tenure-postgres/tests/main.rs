@@ -31,3 +31,4 @@ mod shortage;
 mod synchronous;
 mod timers;
 mod tls;
+mod unreadable;

@@ -18,4 +18,5 @@ mod timers;
 mod timers_many;
 mod timers_shared;
 mod timers_whole;
+mod unreadable;
 mod wholeness;
