@@ -89,7 +89,8 @@ async fn try_change(
     let mut reads = rows::lock(ids);
     reads.push(rows::by_ids(ids.iter().copied()));
     let read = writing.read(reads).await?;
-    let (mut jobs, mut unreadable): (BTreeMap<JobId, Stored>, BTreeSet<JobId>) = Default::default();
+    let mut jobs: BTreeMap<JobId, Stored> = BTreeMap::new();
+    let mut unreadable = BTreeSet::new();
     for row in read.last().into_iter().flatten() {
         match rows::stored(row) {
             Ok(stored) => drop(jobs.insert(stored.job.id, stored)),

@@ -129,7 +129,7 @@ pub(crate) fn stored(row: &Row) -> Result<Stored, Fault> {
     read(row, id).map_err(|fault| Fault::Unavailable(format!("job {id}: {fault}")))
 }
 
-/// What came of looking at a job.
+/// The outcome of looking at a job.
 pub(crate) type Looked = Result<Job, UnreadableJob>;
 
 /// Reads a row of a job, or what is known of one that cannot be read.

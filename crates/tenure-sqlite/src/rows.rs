@@ -42,7 +42,7 @@ pub(crate) fn row_of(conn: &Connection, seq: i64) -> Result<Option<Stored>> {
     by_seq(conn)?.query_row([seq], stored).optional()
 }
 
-/// What came of looking at a job.
+/// The outcome of looking at a job.
 pub(crate) type Looked = std::result::Result<Stored, UnreadableJob>;
 
 /// The job with this place in the order of acceptance as it is seen, or what is known of it if it cannot be read. The

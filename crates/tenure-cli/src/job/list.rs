@@ -88,7 +88,7 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-/// What the pages of a listing say besides their jobs.
+/// The rest of the pages of a listing, without their jobs.
 #[derive(Default)]
 pub(super) struct Rest {
     /// Cursor of the next page, if more jobs follow.

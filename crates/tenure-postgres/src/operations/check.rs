@@ -86,7 +86,7 @@ async fn count(connection: &mut Connection) -> Result<(Vec<Counted>, Vec<Finding
         for stretch in stretches(connection, table).await? {
             for row in connection.read(of(sql, stretch)).await? {
                 let place = usize::try_from(row.get::<_, i32>(1)).unwrap_or(ALL + 1);
-                // What is in no state that there is, is told of as unreadable.
+                // A job in an unknown state is reported as unreadable.
                 if let Some(jobs) = counted.entry(row.get(0)).or_default().get_mut(place) {
                     *jobs += row.get::<_, i64>(2);
                 }

@@ -23,36 +23,36 @@ use crate::writing::Writing;
 /// Rows or jobs that are taken out at once.
 const AT_ONCE: usize = 500;
 
-/// What copies the rows of a job: its number, its ID, the reason, and the instant.
+/// Statements that copy the rows of a job, given its number, its ID, the reason and the instant.
 const KEEP_JOB: [&str; 9] = [
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'job', $3, row_to_json(t)::text FROM job t WHERE t.id = $2::text::uuid",
+     SELECT $4::bigint, $1::bigint, $2::text, 'job', $3::text, row_to_json(t)::text FROM job t WHERE t.id = $2::text::uuid",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'standing', $3, row_to_json(t)::text FROM standing t WHERE t.seq = $1",
+     SELECT $4::bigint, $1::bigint, $2::text, 'standing', $3::text, row_to_json(t)::text FROM standing t WHERE t.seq = $1",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'attempt', $3, row_to_json(t)::text FROM attempt t WHERE t.seq = $1",
+     SELECT $4::bigint, $1::bigint, $2::text, 'attempt', $3::text, row_to_json(t)::text FROM attempt t WHERE t.seq = $1",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'log', $3, row_to_json(t)::text FROM log t WHERE t.seq = $1",
+     SELECT $4::bigint, $1::bigint, $2::text, 'log', $3::text, row_to_json(t)::text FROM log t WHERE t.seq = $1",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'tag', $3, row_to_json(t)::text FROM tag t WHERE t.seq = $1",
+     SELECT $4::bigint, $1::bigint, $2::text, 'tag', $3::text, row_to_json(t)::text FROM tag t WHERE t.seq = $1",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'unique_key', $3, row_to_json(t)::text FROM unique_key t WHERE t.seq = $1",
+     SELECT $4::bigint, $1::bigint, $2::text, 'unique_key', $3::text, row_to_json(t)::text FROM unique_key t WHERE t.seq = $1",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'dependency', $3, row_to_json(t)::text FROM dependency t WHERE t.waiter = $1",
+     SELECT $4::bigint, $1::bigint, $2::text, 'dependency', $3::text, row_to_json(t)::text FROM dependency t WHERE t.waiter = $1",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'granted', $3, row_to_json(t)::text FROM granted t
+     SELECT $4::bigint, $1::bigint, $2::text, 'granted', $3::text, row_to_json(t)::text FROM granted t
      WHERE t.block = $1 >> 8 AND has_bit(t.seqs, $1)",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'receipt', $3, row_to_json(t)::text FROM receipt t
+     SELECT $4::bigint, $1::bigint, $2::text, 'receipt', $3::text, row_to_json(t)::text FROM receipt t
      WHERE t.block = $1 >> 8 AND has_bit(t.seqs, $1)",
 ];
 const TAKE_ATTEMPT: &str = "WITH taken AS (DELETE FROM attempt WHERE seq = $1 AND delivery = $5 RETURNING *)
      INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'attempt', $3, row_to_json(t)::text FROM taken t";
+     SELECT $4::bigint, $1::bigint, $2::text, 'attempt', $3::text, row_to_json(t)::text FROM taken t";
 const TAKE_LINE: &str =
     "WITH taken AS (DELETE FROM log WHERE seq = $1 AND delivery = $5 AND number = $6 RETURNING *)
      INSERT INTO quarantine (at, seq, id, source, reason, content)
-     SELECT $4, $1, $2, 'log', $3, row_to_json(t)::text FROM taken t";
+     SELECT $4::bigint, $1::bigint, $2::text, 'log', $3::text, row_to_json(t)::text FROM taken t";
 /// All that may be left of a job when it is gone. Keys that others share are told about it before.
 const TRACES: [&str; 9] = [
     "DELETE FROM unique_key WHERE seq = $1",
@@ -62,8 +62,8 @@ const TRACES: [&str; 9] = [
     "DELETE FROM keyed WHERE seq = $1",
     "DELETE FROM dependency WHERE waiter = $1",
     "DELETE FROM trouble WHERE seq = $1",
-    "UPDATE granted SET seqs = seqs & ~bit_of($1) WHERE block = $1 >> 8 AND has_bit(seqs, $1)",
-    "UPDATE receipt SET seqs = seqs & ~bit_of($1) WHERE block = $1 >> 8 AND has_bit(seqs, $1)",
+    "UPDATE granted SET seqs = seqs & ~bit_of($1::bigint) WHERE block = $1::bigint >> 8 AND has_bit(seqs, $1)",
+    "UPDATE receipt SET seqs = seqs & ~bit_of($1::bigint) WHERE block = $1::bigint >> 8 AND has_bit(seqs, $1)",
 ];
 
 /// Moves up to a bounded number of unreadable rows, and whole jobs with such rows, into quarantine. With `dry_run`, only

@@ -3,8 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tenure_core::{
-    AfterJobs, Args, Block, End, Fence, HostId, IfFailed, Job, Key, Kind, LimitKey, OrderingKey, Priority,
-    QueueName, State, Terms, Timestamp, Why,
+    AfterJobs, Args, Block, End, Fence, Head, HostId, IfFailed, Job, Key, Kind, LimitKey, OrderingKey,
+    Priority, QueueName, State, Terms, Timestamp, Why,
 };
 use tenure_store::Fault;
 use tokio_postgres::Row;
@@ -14,7 +14,7 @@ use crate::query::Query;
 use crate::rows::{Kept, Stored, Ties, state};
 use crate::{code, value};
 
-/// What other tables say of a job: its ordering key, limit key and share key, its priority and due, whether it is in line
+/// The record of a job in other tables: its ordering key, limit key and share key, its priority and due, whether it is in line
 /// and in the diary, where its keys keep it, whether it waits for jobs, its lane, and its round.
 const PLACE: &str =
     "SELECT k.ordering, k.limit_key, nullif(k.share, ''), coalesce(r.priority, d.priority, k.priority),
@@ -132,9 +132,7 @@ fn terms(row: &Row, place: &Row) -> Terms {
     Terms {
         tags: field(&fields, "tags").unwrap_or_default(),
         unique: field(&fields, "unique"),
-        ordering: key(0)
-            .map(|key| OrderingKey { key, head: Default::default() })
-            .or(field(&fields, "ordering")),
+        ordering: key(0).map(|key| OrderingKey { key, head: Head::default() }).or(field(&fields, "ordering")),
         limit: key(1).map(|key| LimitKey { key, most: None }).or(field(&fields, "limit")),
         share: key(2).or(field(&fields, "share")),
         after: field(&fields, "after").or(after),

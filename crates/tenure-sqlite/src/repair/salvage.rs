@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Result, Row};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tenure_core::{
-    AfterJobs, Args, End, Fence, HostId, IfFailed, Job, JobId, Key, Kind, LimitKey, OrderingKey, Priority,
-    QueueName, State, Terms, Timestamp, Why,
+    AfterJobs, Args, End, Fence, Head, HostId, IfFailed, Job, JobId, Key, Kind, LimitKey, OrderingKey,
+    Priority, QueueName, State, Terms, Timestamp, Why,
 };
 
 use crate::gates::block_of;
@@ -126,7 +126,7 @@ fn terms(conn: &Connection, row: &Row<'_>, seq: i64) -> Result<Terms> {
         let key = conn.prepare_cached(sql)?.query_row([seq], |row| Ok(value::key(row, 0).ok())).optional()?;
         Ok(key.flatten())
     };
-    let ordering = key(ORDERING)?.map(|key| OrderingKey { key, head: Default::default() });
+    let ordering = key(ORDERING)?.map(|key| OrderingKey { key, head: Head::default() });
     let limit = key(LIMIT)?.map(|key| LimitKey { key, most: None });
     let after = conn.prepare_cached(WAITS_FOR_JOBS)?.exists([seq])?;
     let after = after.then(|| AfterJobs { jobs: Vec::new(), if_failed: IfFailed::Cancel });

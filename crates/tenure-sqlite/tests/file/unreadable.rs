@@ -14,7 +14,7 @@ use tenure_core::{
 use tenure_sqlite::{Options, SqliteStore, check, repair};
 use tenure_store::{
     Change, ChangeOutcome, Clock, Filter, Held, Jobs, ListedBy, ManualClock, Order, PageAsk, Report,
-    Selection, Store, Views,
+    Selection, Settled, Store, Views,
 };
 
 use crate::given::agree::assert_agrees;
@@ -44,7 +44,7 @@ const TABLES: [&str; 20] = [
     "queue",
 ];
 
-/// Whose rows these tests damage and repair: those of a job itself.
+/// Tables whose rows are a job's own.
 const OWN: [&str; 4] = ["job", "standing", "attempt", "log"];
 
 /// Wrong JSON, wrong types, numbers out of range, and text that is none.
@@ -167,7 +167,7 @@ fn spoil(conn: &Connection, table: &str, column: &str, bad: &Value, as_text: boo
     conn.execute(&sql, [bad]).is_ok_and(|changed| changed == 1)
 }
 
-/// What is wrong with how a store goes on that has this damage.
+/// Returns the problems of a store with this damage.
 async fn problems(path: &Path, clock: &ManualClock, table: &str, jobs: usize) -> Vec<String> {
     let mut wrong = Vec::new();
     let store = match SqliteStore::open(path, Options::default(), Arc::new(clock.clone())) {
@@ -208,7 +208,7 @@ async fn problems(path: &Path, clock: &ManualClock, table: &str, jobs: usize) ->
     wrong
 }
 
-/// Whether a repair makes a damaged file agree with itself again.
+/// Returns the problems of a damaged file once it is repaired.
 async fn repaired(path: &Path, clock: &ManualClock) -> Vec<String> {
     let options = Options::default();
     let unreadable = |path: &Path| {
@@ -353,7 +353,25 @@ fn pages_go_past_any_number_of_unreadable_jobs() {
     });
 }
 
-/// What a removed job held is free: its turn, its room, its unique key, and jobs that wait for it are told.
+/// A worker that settles several jobs at once loses none of the others.
+#[test]
+fn a_running_job_that_cannot_be_read_keeps_no_other_from_being_settled() {
+    let (_directory, path) = file();
+    runtime().block_on(async {
+        let clock = Arc::new(ManualClock::new());
+        let store = SqliteStore::open(&path, Options::default(), clock).unwrap();
+        store.enqueue((1..=2).map(new_job).collect()).await.unwrap();
+        let granted = store.reserve(ask(host(1), 2)).await.unwrap().jobs;
+        Connection::open(&path).unwrap().execute("UPDATE job SET terms = '{torn' WHERE seq = 1", []).unwrap();
+        let failure = || Failure::new(Cause::Error, "no");
+        let settlements = granted.into_iter().map(|job| settle(job, Verdict::Failed(failure()))).collect();
+        let settled = store.settle(settlements, None).await.unwrap().settled;
+        assert_eq!(settled, [Settled::Fenced, Settled::Done(StateName::Failed)]);
+        store.close().await.unwrap();
+    });
+}
+
+/// Its turn, its room and its unique key become free, and jobs that wait for it go on.
 #[test]
 fn a_repaired_job_lets_go_of_all_that_it_holds() {
     let (_directory, path) = file();
