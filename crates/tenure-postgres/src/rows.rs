@@ -58,7 +58,7 @@ pub(crate) enum Kept {
     Nowhere,
 }
 
-/// An error names a column as it is called here. One snapshot, so a job is told of by its standing, by its grant, by its receipt, or by none of them.
+/// An error names a column by its alias here. One snapshot, so a job has a standing, a grant, a receipt, or none of them.
 const BY_IDS: &str = r#"SELECT j.seq AS "job.seq", j.id, l.queue AS "lane.queue", l.kind AS "lane.kind", j.lane, j.priority AS "job.priority",
          coalesce(j.due, j.created) AS "job.due", j.created AS "job.created", j.terms AS "job.terms", j.args,
          CASE WHEN g.fence IS NOT NULL THEN 1::smallint WHEN r.fence IS NOT NULL THEN 2::smallint ELSE s.state END,

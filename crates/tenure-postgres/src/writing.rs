@@ -110,7 +110,7 @@ impl<'c> Writing<'c> {
             match rows::stored(row) {
                 Ok(stored) if self.needs_gate(&stored) => return Ok(true),
                 Ok(_) => {}
-                // Whoever reads it again says so. What ties it to others is unknown.
+                // The next read reports it. Its ties to other jobs are unknown.
                 Err(fault) if is_unreadable(&fault) => {}
                 Err(fault) => return Err(fault),
             }

@@ -94,7 +94,7 @@ impl Writing<'_> {
         // Places are never used again: another job there means that this one is gone.
         let stored = match row_of(self.conn, value::signed(settlement.seq())) {
             Err(error) if is_unreadable(&error) => {
-                // Its end cannot be decided on. Those that are settled with it are.
+                // Only this job cannot be settled.
                 tracing::error!(id = %settlement.id(), %error, "cannot settle an unreadable job");
                 return Ok(Settled::Fenced);
             }

@@ -53,7 +53,7 @@ const TAKE_LINE: &str =
     "WITH taken AS (DELETE FROM log WHERE seq = $1 AND delivery = $5 AND number = $6 RETURNING *)
      INSERT INTO quarantine (at, seq, id, source, reason, content)
      SELECT $4::bigint, $1::bigint, $2::text, 'log', $3::text, row_to_json(t)::text FROM taken t";
-/// All that may be left of a job when it is gone. Keys that others share are told about it before.
+/// Deletes every other row of a job. The keys that it shares with other jobs are settled before.
 const TRACES: [&str; 9] = [
     "DELETE FROM unique_key WHERE seq = $1",
     "DELETE FROM tag WHERE seq = $1",
@@ -131,7 +131,7 @@ impl Writing<'_> {
         Ok(self.run(queries).await?.iter().map(|answered| answered.changed).sum())
     }
 
-    /// Removes a job that cannot be read. Whatever waits for it goes on, as if it had been deleted.
+    /// Removes a job that cannot be read. Jobs that wait for it go on, as if it had been deleted.
     async fn take_job(&mut self, damage: &Damage) -> Result<u64, Fault> {
         let Some(id) = damage.id else { return Ok(0) };
         let mut reads = rows::lock(&[id]);

@@ -53,7 +53,7 @@ async fn try_settle(
         match rows::stored(row) {
             Ok(stored) => drop(jobs.insert(stored.job.id, stored)),
             Err(fault) => {
-                // Its end cannot be decided on. Those that are settled with it are.
+                // Only this job cannot be settled.
                 tracing::error!(%fault, "cannot settle an unreadable job");
                 unreadable.insert(value::job_id(row, 1));
             }

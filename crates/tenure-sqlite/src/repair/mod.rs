@@ -21,7 +21,7 @@ use crate::{Options, open, operations};
 /// Rows or jobs that one transaction takes out.
 const AT_ONCE: usize = 500;
 
-/// All that may be left of a job when it is gone. Keys that others share are told about it before.
+/// Deletes every other row of a job. The keys that it shares with other jobs are settled before.
 const TRACES: [&str; 12] = [
     "DELETE FROM standing WHERE seq = ?1",
     "DELETE FROM attempt WHERE seq = ?1",
@@ -107,13 +107,13 @@ impl Writing<'_> {
         Ok(Repaired { moved, more })
     }
 
-    /// Removes a job that cannot be read. Whatever waits for it goes on, as if it had been deleted.
+    /// Removes a job that cannot be read. Jobs that wait for it go on, as if it had been deleted.
     fn let_go(&mut self, seq: i64) -> Result<()> {
         if let Some(stored) = salvage::salvage(self.conn, seq)? {
             let mark = self.mark("let_go")?;
             match self.free_key(&stored.job).and_then(|()| self.remove(&stored)) {
                 Ok(()) => self.keep(&mark)?,
-                // What it shared with others cannot be read either; the check tells of that.
+                // A key that it shares cannot be read either, which the check reports.
                 Err(_) => self.back_to(mark)?,
             }
         }

@@ -337,7 +337,7 @@ fn pages_go_past_any_number_of_unreadable_jobs() {
             Filter { kinds: vec![tenure_core::Kind::new("other").unwrap()], ..Filter::default() };
         let page = store.jobs(PageAsk { filter: other_kind, ..PageAsk::default() }).await.unwrap();
         assert_eq!((page.jobs.len(), page.unreadable.len()), (0, 0));
-        // What is done with all that match goes on behind them.
+        // A bulk change goes on behind them.
         let everything = Selection::Matching { filter: Filter::default(), after: None };
         let mut changed = store.change(Change::Delete, everything).await.unwrap();
         let mut done = changed.outcomes.len();
