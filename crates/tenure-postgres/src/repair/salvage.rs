@@ -61,8 +61,7 @@ pub(super) fn salvage(row: &Row, place: &Row) -> Result<Stored, Fault> {
         State::Blocked { .. } => Kept::Behind,
         State::Waiting { .. } if in_line => Kept::InLine,
         State::Waiting { .. } => Kept::InDiary,
-        State::Running { .. } if !begun => Kept::InGrant,
-        State::Finished { .. } if !begun => Kept::InReceipt,
+        // A grant or a receipt is not sought by its fence, which may be what cannot be read.
         State::Running { .. } | State::Finished { .. } => Kept::Nowhere,
     };
     let job = Job {
