@@ -82,6 +82,9 @@ pub(crate) enum Failure {
     /// Something is wrong with a store; it has been told what.
     #[error("{} found; nothing was changed", findings(.0))]
     Findings(usize),
+    /// A repair has left something.
+    #[error("{} remain; see tenure db check", findings(.0))]
+    NotRepaired(usize),
     /// Somebody interrupted it.
     #[error("interrupted")]
     Interrupted,
@@ -147,7 +150,11 @@ impl Failure {
             Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => 2,
             Self::Serve(tenure_http::ServeError::Open(_)) => 2,
             Self::Folder { .. } | Self::Floor(_) => 3,
-            Self::Serve(_) | Self::System { .. } | Self::Measurement { .. } | Self::Findings(_) => 1,
+            Self::Serve(_)
+            | Self::System { .. }
+            | Self::Measurement { .. }
+            | Self::Findings(_)
+            | Self::NotRepaired(_) => 1,
             Self::Interrupted | Self::GoesOn(_) => 130,
         }
     }

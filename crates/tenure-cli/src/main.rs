@@ -36,6 +36,7 @@ mod span;
 mod token;
 mod topics;
 mod traces;
+mod unreadable;
 mod webhook;
 mod with;
 mod zones;

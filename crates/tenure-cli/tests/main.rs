@@ -32,6 +32,7 @@ mod settings;
 mod stops;
 mod terminal;
 mod token;
+mod unreadable;
 mod webhook;
 mod without_server;
 mod workers;

@@ -104,6 +104,48 @@ impl Condition {
     }
 }
 
+impl Condition {
+    /// Returns `true` unless the queue and the kind of a job rule out that the condition holds for it. The rest of the job
+    /// cannot be read.
+    #[must_use]
+    pub fn may_hold(&self, queue: &QueueName, kind: &Kind) -> bool {
+        self.decided_by(queue, kind) != Some(false)
+    }
+
+    /// Returns `None` if more of the job would have to be known.
+    fn decided_by(&self, queue: &QueueName, kind: &Kind) -> Option<bool> {
+        match self {
+            Self::Not(other) => other.decided_by(queue, kind).map(|holds| !holds),
+            Self::OneOf(some) => {
+                let each = || some.iter().map(|each| each.decided_by(queue, kind));
+                if each().any(|holds| holds == Some(true)) {
+                    return Some(true);
+                }
+                each().all(|holds| holds == Some(false)).then_some(false)
+            }
+            Self::Queue(wanted) => Some(queue == wanted),
+            Self::QueueBegins(text) => Some(queue.as_str().starts_with(text)),
+            Self::Kind(wanted) => Some(kind == wanted),
+            Self::KindBegins(text) => Some(kind.as_str().starts_with(text)),
+            Self::KindHolds(text) => Some(holds_text(kind.as_str(), text)),
+            Self::Own => Some(kind.is_own()),
+            Self::State(_)
+            | Self::Tag(_)
+            | Self::IdBegins(_)
+            | Self::HolderBegins(_)
+            | Self::Arg { .. }
+            | Self::Meta { .. }
+            | Self::FailureHolds(_)
+            | Self::Timer(_)
+            | Self::Attempt(_)
+            | Self::Priority(_)
+            | Self::Created(_)
+            | Self::Ended(_)
+            | Self::Took(_) => None,
+        }
+    }
+}
+
 /// Whether an id is meant by how it begins, or by how it begins and ends: that is how it is shown where there is little room.
 fn is_id(id: &str, said: &str) -> bool {
     match said.split_once('…').or_else(|| said.split_once("...")) {

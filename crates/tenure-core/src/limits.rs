@@ -42,6 +42,8 @@ pub const PAGE_JOBS: usize = 1_000;
 pub const SEARCH_CHARS: usize = 2_000;
 /// Most rows that one page of a listing looks at; a page that stops there is short and carries a cursor.
 pub const PAGE_EXAMINED: usize = 10_000;
+/// Unreadable jobs that a page of jobs names. The next page names the following ones.
+pub const PAGE_UNREADABLE: usize = 100;
 /// Most jobs that one step of a change over a filter touches.
 pub const CHANGE_JOBS: usize = 1_000;
 /// Most lapsed or due rows that one step moves.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use tenure::{JobId, JobRecord, Tenure};
+use tenure::{FaultCause, JobId, JobRecord, Tenure};
 use tokio::sync::watch;
 
 use crate::access::known::Known;
@@ -406,7 +406,13 @@ impl Api {
 
     /// A job, or why there is none. One that whoever asks does not reach is not there for him.
     pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
-        let found = self.tenure().store().job(id).await?;
+        let found = match self.tenure().store().job(id).await {
+            // Its queue and kind decide whether it is reached.
+            Err(fault) if !self.reach().is_whole() && fault.cause() == Some(FaultCause::UnreadableData) => {
+                None
+            }
+            found => found?,
+        };
         let is_reached = |job: &JobRecord| self.reach().covers_job(job) && self.may_be_shown(job);
         found.filter(is_reached).ok_or_else(|| self.missing(id))
     }

@@ -22,8 +22,13 @@ use headers::headers;
 use parameters::{parameters, parts};
 
 /// Refused by any route.
-const BY_ANY: [ProblemType; 4] =
-    [ProblemType::Malformed, ProblemType::StorageUnavailable, ProblemType::Draining, ProblemType::Internal];
+const BY_ANY: [ProblemType; 5] = [
+    ProblemType::Malformed,
+    ProblemType::StorageUnavailable,
+    ProblemType::Draining,
+    ProblemType::UnreadableData,
+    ProblemType::Internal,
+];
 /// Refused by any route that reads a body.
 const WITH_A_BODY: [ProblemType; 4] = [
     ProblemType::Validation,

@@ -73,13 +73,15 @@ pub enum ProblemType {
     RequestTimeout,
     /// The server is already reading too many request bodies.
     Overloaded,
+    /// A stored value cannot be read.
+    UnreadableData,
     /// An internal error.
     Internal,
 }
 
 impl ProblemType {
     /// Every type.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -110,6 +112,7 @@ impl ProblemType {
         Self::HostNotAllowed,
         Self::RequestTimeout,
         Self::Overloaded,
+        Self::UnreadableData,
         Self::Internal,
     ];
 
@@ -147,6 +150,7 @@ impl ProblemType {
             Self::HostNotAllowed => "host-not-allowed",
             Self::RequestTimeout => "request-timeout",
             Self::Overloaded => "overloaded",
+            Self::UnreadableData => "unreadable-data",
             Self::Internal => "internal",
         }
     }
@@ -185,6 +189,7 @@ impl ProblemType {
             Self::HostNotAllowed => "Host not allowed",
             Self::RequestTimeout => "Request timed out",
             Self::Overloaded => "Server overloaded",
+            Self::UnreadableData => "Unreadable data",
             Self::Internal => "Internal server error",
         }
     }
@@ -217,7 +222,7 @@ impl ProblemType {
             Self::CrossSite | Self::Forbidden | Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::HostNotAllowed => StatusCode::MISDIRECTED_REQUEST,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::UnreadableData | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure::{BadSearch, Error, Fault, Invalid, Refusal};
+use tenure::{BadSearch, Error, Fault, FaultCause, Invalid, Refusal};
 
 use crate::problem::{Problem, ProblemType};
 use crate::troubles::Trouble;
@@ -31,6 +31,13 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         // What a store says of itself may name files and hosts: that is for whoever runs it.
         let cause = fault.cause().map(|cause| format!(": {}", cause.as_str())).unwrap_or_default();
+        if fault.cause() == Some(FaultCause::UnreadableData) {
+            // The fault quotes stored data.
+            let detail =
+                "stored data cannot be read: update the server, or let an operator run `tenure db check`";
+            return Self::new(ProblemType::UnreadableData, detail)
+                .because(stays("stored data cannot be read", fault.to_string()));
+        }
         match fault {
             Fault::Unavailable(why) => {
                 let detail = format!("the store is unavailable{cause}; retry later");

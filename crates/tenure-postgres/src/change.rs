@@ -1,6 +1,6 @@
 //! What people change about jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,9 +90,15 @@ async fn try_change(
     reads.push(rows::by_ids(ids.iter().copied()));
     let read = writing.read(reads).await?;
     let mut jobs: BTreeMap<JobId, Stored> = BTreeMap::new();
+    let mut unreadable = BTreeSet::new();
     for row in read.last().into_iter().flatten() {
-        let stored = rows::stored(row)?;
-        jobs.insert(stored.job.id, stored);
+        match rows::stored(row) {
+            Ok(stored) => drop(jobs.insert(stored.job.id, stored)),
+            Err(fault) => {
+                tracing::error!(%fault, "cannot change an unreadable job");
+                unreadable.insert(value::job_id(row, 1));
+            }
+        }
     }
     if jobs.values().any(|stored| writing.needs_gate(stored)) {
         writing.roll_back().await?;
@@ -119,6 +125,10 @@ async fn try_change(
     for id in ids {
         // What is changed twice is looked at again as the first change has left it. The change of a job with keys may
         // have changed others.
+        if unreadable.contains(id) {
+            outcomes.push((*id, ChangeOutcome::RefusedUnreadable));
+            continue;
+        }
         let again = gate == Gate::Keys && !outcomes.is_empty();
         let stored = if again { writing.find(*id).await? } else { jobs.remove(id) };
         let outcome = match stored {

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use tenure_store::{Fault, FaultCause};
-use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::{Error, Row};
 
 /// What has been done when something goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,12 +16,30 @@ pub(crate) enum Effect {
 }
 
 /// What is said of it; the server says nothing like it.
-const UNREADABLE: &str = "unreadable data, probably written by a newer version";
+const UNREADABLE: &str =
+    "unreadable data, damaged or written by a newer version; update this program, or see `tenure db check`";
 
 /// Says that a stored value cannot be read: only another program can have written it. One row is no reason to give
 /// up the database: all else in it can go on.
 pub(crate) fn unreadable(what: impl Display) -> Fault {
-    Fault::Unavailable(format!("{UNREADABLE}; update this program ({what})"))
+    Fault::Unavailable(format!("{UNREADABLE} ({what})"))
+}
+
+/// Names the column that could not be read.
+pub(crate) fn of_column(row: &Row, column: usize, fault: Fault) -> Fault {
+    if !is_unreadable(&fault) {
+        return fault;
+    }
+    let name = row.columns().get(column).map_or("", tokio_postgres::Column::name);
+    unreadable(format_args!("column {name}: {}", what_is_unreadable(&fault)))
+}
+
+/// The words that [`unreadable`] was given.
+pub(crate) fn what_is_unreadable(fault: &Fault) -> String {
+    let text = fault.to_string();
+    let what = text.split_once(UNREADABLE).map(|(_, what)| what.trim_start());
+    let what = what.and_then(|what| what.strip_prefix('(')?.strip_suffix(')'));
+    what.unwrap_or(&text).to_owned()
 }
 
 /// Whether it says so, perhaps with what it is about before that.

@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use tenure_core::{Job, JobId, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Fault, Filter, Order};
+use tenure_store::{Cursor, Fault, Filter, Order, UnreadableJob};
 
 use crate::code;
 use crate::lanes::{self, Lane};
 use crate::link::Link;
 use crate::query::Query;
-use crate::{rows, value};
+use crate::rows::{self, Looked};
+use crate::value;
 
 const CHUNK: usize = 128;
 /// Of all lanes together so many times more are read than are wanted: some lanes have more of the next than others.
@@ -59,6 +60,8 @@ pub(crate) struct Walk<'a> {
 /// What came of a walk.
 pub(crate) struct Walked {
     pub jobs: Vec<Job>,
+    /// Jobs that cannot be read and that the filter does not rule out.
+    pub unreadable: Vec<UnreadableJob>,
     /// Where to go on; `None` at the end.
     pub next: Option<Cursor>,
 }
@@ -86,31 +89,38 @@ struct Candidates {
 /// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
 pub(crate) async fn walk(link: &mut Link, ask: &Walk<'_>) -> Result<Walked, Fault> {
     let mut candidates = Candidates::of(link, ask).await?;
-    let (mut behind, mut jobs, mut looked_at) = (candidates.behind, Vec::new(), 0);
-    while looked_at < limits::PAGE_EXAMINED && jobs.len() < ask.at_most {
+    let (mut behind, mut looked_at) = (candidates.behind, 0);
+    let (mut jobs, mut unreadable) = (Vec::new(), Vec::new());
+    let is_full = |jobs: &Vec<Job>, unreadable: &Vec<UnreadableJob>| {
+        jobs.len() == ask.at_most || unreadable.len() == limits::PAGE_UNREADABLE
+    };
+    while looked_at < limits::PAGE_EXAMINED && !is_full(&jobs, &unreadable) {
         let next = candidates.next(link, CHUNK.max(ask.at_most - jobs.len())).await?;
         if next.is_empty() {
-            return Ok(Walked { jobs, next: None });
+            return Ok(Walked { jobs, unreadable, next: None });
         }
         let read = rows::by_ids(next.iter().map(|(id, _)| *id));
-        let mut found = BTreeMap::new();
-        for row in &link.connection().await?.read(read).await? {
-            let stored = rows::stored(row)?;
-            found.insert(stored.job.id, stored.job);
-        }
+        let mut found: BTreeMap<JobId, Looked> =
+            link.connection().await?.read(read).await?.iter().map(rows::look).collect();
         let mut next = next.into_iter();
         for (id, seq) in next.by_ref() {
             behind = seq;
             looked_at += 1;
-            jobs.extend(found.remove(&id).filter(|job| ask.filter.means(job, ask.now)));
-            if looked_at == limits::PAGE_EXAMINED || jobs.len() == ask.at_most {
+            match found.remove(&id) {
+                Some(Ok(job)) => jobs.extend(Some(job).filter(|job| ask.filter.means(job, ask.now))),
+                Some(Err(odd)) => unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
+                None => {}
+            }
+            if looked_at == limits::PAGE_EXAMINED || is_full(&jobs, &unreadable) {
                 break;
             }
         }
         candidates.give_back(next);
     }
     let goes_on = !candidates.next(link, 1).await?.is_empty();
-    Ok(Walked { jobs, next: if goes_on { Some(Cursor::behind(value::seq(behind)?)) } else { None } })
+    // A row with a number below 1 was changed by hand, and no cursor can name its place.
+    let next = value::seq(behind).ok().filter(|_| goes_on).map(Cursor::behind);
+    Ok(Walked { jobs, unreadable, next })
 }
 
 impl Candidates {

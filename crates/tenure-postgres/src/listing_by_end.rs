@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Job, JobId, StateName, Timestamp, limits};
+use tenure_core::{JobId, StateName, Timestamp, limits};
 use tenure_store::{Cursor, Fault, Order, Page, PageAsk};
 
 use crate::link::Link;
 use crate::query::Query;
-use crate::{listing, rows, value};
+use crate::rows::{self, Looked};
+use crate::{listing, value};
 
 /// Jobs that are read at once.
 const CHUNK: usize = 256;
@@ -82,7 +83,8 @@ pub(crate) async fn page(
         lanes,
         receipts: ask.filter.states.is_empty() || ask.filter.states.contains(&StateName::Succeeded),
     };
-    let (mut behind, mut jobs, mut looked_at, mut among) = (start(ask), Vec::new(), 0, FEW);
+    let (mut behind, mut looked_at, mut among) = (start(ask), 0, FEW);
+    let mut page = Page { jobs: Vec::new(), unreadable: Vec::new(), next: None };
     while looked_at < limits::PAGE_EXAMINED {
         let Found { places, goes_on } = places(link, &walk, behind, among).await?;
         looked_at += among;
@@ -91,34 +93,42 @@ pub(crate) async fn page(
         }
         let mut found = read(link, places.iter().filter_map(|(id, ..)| *id).collect()).await?;
         for (id, seq, at) in places {
-            let end = value::timestamp(at)?;
-            if !is_within(ask, end) {
-                return Ok(Page { jobs, next: None });
+            let end = value::timestamp(at).ok();
+            if end.is_some_and(|end| !is_within(ask, end)) {
+                return Ok(page);
             }
-            if jobs.len() == at_most || looked_at >= limits::PAGE_EXAMINED {
-                return Ok(Page { jobs, next: Some(cursor(behind)?) });
+            let is_full = page.jobs.len() == at_most || page.unreadable.len() == limits::PAGE_UNREADABLE;
+            if is_full || looked_at >= limits::PAGE_EXAMINED {
+                page.next = cursor(behind, ask.order);
+                return Ok(page);
             }
             (behind, looked_at) = ((at, seq), looked_at + 1);
-            // A job that is to be done again has not ended.
-            let found = id.and_then(|id| found.remove(&id)).filter(|job| job.state.ended() == Some(end));
-            jobs.extend(found.filter(|job| ask.filter.means(job, now)));
+            match id.and_then(|id| found.remove(&id)) {
+                Some(Ok(job)) => {
+                    // A job that is to be done again has not ended.
+                    let is_meant = end.is_some() && job.state.ended() == end && ask.filter.means(&job, now);
+                    page.jobs.extend(is_meant.then_some(job));
+                }
+                Some(Err(odd)) => page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
+                None => {}
+            }
         }
         match goes_on {
-            Some(next) if is_within(ask, value::timestamp(next.0)?) => behind = next,
-            Some(_) | None => return Ok(Page { jobs, next: None }),
+            Some(next) if value::timestamp(next.0).map_or(true, |end| is_within(ask, end)) => behind = next,
+            Some(_) | None => return Ok(page),
         }
     }
-    Ok(Page { jobs, next: Some(cursor(behind)?) })
+    page.next = cursor(behind, ask.order);
+    Ok(page)
 }
 
 /// The jobs that are still there of these.
-async fn read(link: &mut Link, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Job>, Fault> {
+async fn read(link: &mut Link, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Looked>, Fault> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
     let rows = link.connection().await?.read(rows::by_ids(ids)).await?;
-    let jobs = rows.iter().map(|row| rows::stored(row).map(|stored| (stored.job.id, stored.job)));
-    jobs.collect()
+    Ok(rows.iter().map(rows::look).collect())
 }
 
 /// The next places in lanes that are meant, as far as so many receipts and standings reach.
@@ -143,8 +153,14 @@ async fn places(link: &mut Link, walk: &Walk, behind: Place, among: usize) -> Re
     Ok(Found { places, goes_on })
 }
 
-fn cursor((at, seq): Place) -> Result<Cursor, Fault> {
-    Ok(Cursor::behind_end(value::timestamp(at)?, value::seq(seq)?))
+/// Where a page goes on that ends behind this place. Ends that cannot be read lie at the ends of the listing, where no
+/// cursor can name a place among them: behind the latest there are all others, and behind the earliest there is nothing.
+fn cursor((at, seq): Place, order: Order) -> Option<Cursor> {
+    match (value::timestamp(at), order) {
+        (Ok(end), _) => Some(Cursor::behind_end(end, u64::try_from(seq).unwrap_or(0))),
+        (Err(_), Order::NewestFirst) if at > 0 => Some(Cursor::behind_end(Timestamp::LAST, u64::MAX)),
+        (Err(_), Order::NewestFirst | Order::OldestFirst) => None,
+    }
 }
 
 /// Behind which place it begins.

@@ -1,10 +1,10 @@
 //! Whole jobs, between rows and the domain.
 
 use tenure_core::{Args, Block, End, Fence, Job, JobId, Output, State, Why};
-use tenure_store::Fault;
+use tenure_store::{Fault, UnreadableJob};
 use tokio_postgres::Row;
 
-use crate::fault::unreadable;
+use crate::fault::{unreadable, what_is_unreadable};
 use crate::query::Query;
 use crate::{code, value};
 
@@ -58,28 +58,30 @@ pub(crate) enum Kept {
     Nowhere,
 }
 
-/// One snapshot, so a job is told of by its standing, by its grant, by its receipt, or by none of them.
-const BY_IDS: &str = "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, coalesce(j.due, j.created), j.created,
-         j.terms, j.args,
+/// An error names a column by its alias here. One snapshot, so a job has a standing, a grant, a receipt, or none of them.
+const BY_IDS: &str = r#"SELECT j.seq AS "job.seq", j.id, l.queue AS "lane.queue", l.kind AS "lane.kind", j.lane, j.priority AS "job.priority",
+         coalesce(j.due, j.created) AS "job.due", j.created AS "job.created", j.terms AS "job.terms", j.args,
          CASE WHEN g.fence IS NOT NULL THEN 1::smallint WHEN r.fence IS NOT NULL THEN 2::smallint ELSE s.state END,
-         coalesce(s.fence, g.fence, r.fence), coalesce(s.attempt, 1), coalesce(s.delivery, 1), s.why, s.due,
-         coalesce(s.until, g.until), coalesce(s.started, g.started, r.started), coalesce(s.ended, r.ended),
-         coalesce(s.expires, r.expires), coalesce(s.holder, g.holder, r.holder), s.failure, s.output, s.place, s.cancel,
-         s.progress,
+         coalesce(s.fence, g.fence, r.fence) AS "standing.fence", coalesce(s.attempt, 1) AS "standing.attempt",
+         coalesce(s.delivery, 1) AS "standing.delivery", s.why AS "standing.why", s.due AS "standing.due",
+         coalesce(s.until, g.until) AS "standing.until", coalesce(s.started, g.started, r.started) AS "standing.started",
+         coalesce(s.ended, r.ended) AS "standing.ended", coalesce(s.expires, r.expires) AS "standing.expires",
+         coalesce(s.holder, g.holder, r.holder), s.failure AS "standing.failure", s.output, s.place,
+         s.cancel AS "standing.cancel", s.progress AS "standing.progress",
          coalesce(s.state, 0) = 0 AND EXISTS (SELECT FROM ready r WHERE r.lane = j.lane AND r.priority = j.priority
              AND r.round = 0 AND r.due = coalesce(s.due, j.due, j.created) AND r.seq = j.seq),
          k.at, k.round, k.fair_queue IS NOT NULL, coalesce(l.fair, false), coalesce(l.limit_to LIKE '%most%', false),
          coalesce(s.awaited, false), s.seq IS NOT NULL
      FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
-     CROSS JOIN LATERAL (SELECT n.queue, n.kind, q.fair, q.limit_to FROM lane n
+     LEFT JOIN LATERAL (SELECT n.queue, n.kind, q.fair, q.limit_to FROM lane n
          LEFT JOIN LATERAL (SELECT fair, limit_to FROM queue WHERE name = n.queue LIMIT 1) q ON true
-         WHERE n.id = j.lane LIMIT 1) l
+         WHERE n.id = j.lane LIMIT 1) l ON true
      LEFT JOIN LATERAL (SELECT * FROM standing WHERE seq = j.seq LIMIT 1) s ON true
      LEFT JOIN LATERAL (SELECT at, round, fair_queue FROM keyed WHERE seq = j.seq LIMIT 1) k ON true
      LEFT JOIN LATERAL (SELECT * FROM granted
          WHERE s.seq IS NULL AND lane = j.lane AND block = j.seq >> 8 AND has_bit(seqs, j.seq) LIMIT 1) g ON true
      LEFT JOIN LATERAL (SELECT * FROM receipt WHERE s.seq IS NULL AND g.fence IS NULL
-         AND lane = j.lane AND block = j.seq >> 8 AND has_bit(seqs, j.seq) LIMIT 1) r ON true";
+         AND lane = j.lane AND block = j.seq >> 8 AND has_bit(seqs, j.seq) LIMIT 1) r ON true"#;
 
 /// Whoever has checked in under an attempt keeps nobody from renewing or settling it: this is not `FOR UPDATE`.
 const GRANTS: &str = "SELECT FROM granted WHERE fence = ANY (ARRAY(SELECT g.fence
@@ -127,15 +129,31 @@ pub(crate) fn stored(row: &Row) -> Result<Stored, Fault> {
     read(row, id).map_err(|fault| Fault::Unavailable(format!("job {id}: {fault}")))
 }
 
+/// The outcome of looking at a job.
+pub(crate) type Looked = Result<Job, UnreadableJob>;
+
+/// Reads a row of a job, or what is known of one that cannot be read.
+pub(crate) fn look(row: &Row) -> (JobId, Looked) {
+    let id = value::job_id(row, 1);
+    let looked = read(row, id).map(|stored| stored.job).map_err(|fault| UnreadableJob {
+        seq: value::seq_at(row, 0).unwrap_or(0),
+        id: Some(id),
+        queue: value::queue(row, 2).ok(),
+        kind: value::kind(row, 3).ok(),
+        reason: what_is_unreadable(&fault),
+    });
+    (id, looked)
+}
+
 fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
     let (state_code, begun): (Option<i16>, bool) = (row.get(10), row.get(33));
     let was_granted = state_code.is_some();
     let job = Job {
-        seq: value::seq(row.get(0))?,
+        seq: value::seq_at(row, 0)?,
         id,
         queue: value::queue(row, 2)?,
         kind: value::kind(row, 3)?,
-        priority: value::priority(row.get(5))?,
+        priority: value::priority(row, 5)?,
         created: value::instant(row, 7)?,
         terms: value::maybe_json(row, 8)?.map(std::sync::Arc::new).unwrap_or_default(),
         args: Args::stored(row.get(9)),
@@ -143,9 +161,9 @@ fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
             Some(code) => state(row, code)?,
             None => waiting(row, value::instant(row, 6)?, Why::Enqueued),
         },
-        fence: if was_granted { value::fence(row.get(11))? } else { Fence::NONE },
-        attempt: if was_granted { value::number(row.get(12))? } else { 0 },
-        delivery: if was_granted { value::number(row.get(13))? } else { 0 },
+        fence: if was_granted { value::fence_at(row, 11)? } else { Fence::NONE },
+        attempt: if was_granted { value::number_at(row, 12)? } else { 0 },
+        delivery: if was_granted { value::number_at(row, 13)? } else { 0 },
         started: value::maybe_instant(row, 17)?,
         expires: value::maybe_instant(row, 19)?,
         holder: value::host_id(row, 20),
@@ -179,22 +197,26 @@ fn waiting(row: &Row, due: tenure_core::Timestamp, why: Why) -> State {
     }
 }
 
-fn state(row: &Row, code: i16) -> Result<State, Fault> {
+/// The state of a job that is not told of by its own row alone.
+pub(crate) fn state(row: &Row, code: i16) -> Result<State, Fault> {
     let finished = |end: End| Ok(State::Finished { at: value::instant(row, 18)?, end });
     // A job that waits as it was created has no due of its own.
     let due = || value::maybe_instant(row, 15)?.map_or_else(|| value::instant(row, 6), Ok);
     match code {
-        code::WAITING => Ok(waiting(row, due()?, code::why(row.get::<_, Option<i16>>(14).unwrap_or(0))?)),
+        code::WAITING => {
+            Ok(waiting(row, due()?, value::maybe_coded(row, 14, code::why)?.unwrap_or(Why::Enqueued)))
+        }
         code::RUNNING => Ok(State::Running {
-            holder: value::host_id(row, 20).ok_or_else(|| unreadable("a running job without a holder"))?,
+            holder: value::host_id(row, 20)
+                .ok_or_else(|| unreadable("column standing.holder: a running job without a holder"))?,
             until: value::maybe_instant(row, 16)?
-                .ok_or_else(|| unreadable("a running job without an end"))?,
+                .ok_or_else(|| unreadable("column standing.until: a running job without an end"))?,
             due: due()?,
         }),
         code::SUCCEEDED => finished(End::Succeeded),
         code::FAILED => finished(End::Failed),
         code::CANCELLED => finished(End::Cancelled),
-        other => Err(unreadable(format_args!("state {other}"))),
+        other => Err(unreadable(format_args!("column standing.state: unknown state {other}"))),
     }
 }
 

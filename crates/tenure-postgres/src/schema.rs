@@ -30,6 +30,7 @@ const STEPS: &[Step] = &[
     Step { name: "0011_repeated", sql: include_str!("migrations/0011_repeated.sql") },
     Step { name: "0012_followed", sql: include_str!("migrations/0012_followed.sql") },
     Step { name: "0013_floor", sql: include_str!("migrations/0013_floor.sql") },
+    Step { name: "0014_quarantine", sql: include_str!("migrations/0014_quarantine.sql") },
 ];
 
 /// How long bringing the schema up to date may take. Whoever has very many jobs may need that.
@@ -54,6 +55,18 @@ const THERE: &str = "SELECT n.oid IS NOT NULL, m.oid IS NOT NULL,
              ELSE has_schema_privilege(n.oid, 'CREATE') AND (m.oid IS NULL OR pg_has_role(m.relowner, 'USAGE')) END
      FROM (SELECT $1::text AS name) w LEFT JOIN pg_namespace n ON n.nspname = w.name
          LEFT JOIN pg_class m ON m.relnamespace = n.oid AND m.relname = 'migration'";
+
+/// Refuses a schema that is not up to date.
+pub(crate) async fn demand_current(connection: &mut Connection, name: &str) -> Result<(), Fault> {
+    let here = look(connection, name).await?.here;
+    if here >= known() {
+        return Ok(());
+    }
+    Err(Fault::Broken(format!(
+        "its schema version {here} differs from this program's ({}); run `tenure db migrate` first",
+        known()
+    )))
+}
 
 /// How the schema stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use tenure_core::{Args, Fence, HostId, JobId, Kind, Priority, QueueName, Timestamp};
 use tenure_store::Fault;
 use tokio_postgres::Row;
-use tokio_postgres::types::{IsNull, ToSql, Type, accepts, to_sql_checked};
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 use uuid::Uuid;
 
-use crate::fault::unreadable;
+use crate::fault::{of_column, unreadable};
 
 /// Args as a statement takes them, without a copy.
 #[derive(Debug)]
@@ -79,24 +79,60 @@ pub(crate) fn timestamp(micros: i64) -> Result<Timestamp, Fault> {
     Timestamp::from_micros(micros).map_err(unreadable)
 }
 
-pub(crate) fn priority(number: i16) -> Result<Priority, Fault> {
-    Priority::new(i64::from(number)).map_err(unreadable)
+/// A value of a column that the domain reads. A fault names the column.
+fn read<'r, T: FromSql<'r>, U>(
+    row: &'r Row,
+    column: usize,
+    read: impl FnOnce(T) -> Result<U, Fault>,
+) -> Result<U, Fault> {
+    // The server checks that texts are texts. What it may have there that is none is a NULL.
+    let value = row.try_get(column).map_err(unreadable);
+    value.and_then(read).map_err(|fault| of_column(row, column, fault))
+}
+
+pub(crate) fn seq_at(row: &Row, column: usize) -> Result<u64, Fault> {
+    read(row, column, seq)
+}
+
+pub(crate) fn fence_at(row: &Row, column: usize) -> Result<Fence, Fault> {
+    read(row, column, fence)
+}
+
+pub(crate) fn number_at(row: &Row, column: usize) -> Result<u32, Fault> {
+    read(row, column, number)
+}
+
+pub(crate) fn priority(row: &Row, column: usize) -> Result<Priority, Fault> {
+    read(row, column, |number: i16| Priority::new(i64::from(number)).map_err(unreadable))
+}
+
+/// A number that stands for something, and what it stands for.
+pub(crate) fn coded<T>(row: &Row, column: usize, decode: fn(i16) -> Result<T, Fault>) -> Result<T, Fault> {
+    read(row, column, decode)
+}
+
+pub(crate) fn maybe_coded<T>(
+    row: &Row,
+    column: usize,
+    decode: fn(i16) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    read(row, column, |code: Option<i16>| code.map(decode).transpose())
 }
 
 pub(crate) fn instant(row: &Row, column: usize) -> Result<Timestamp, Fault> {
-    timestamp(row.get(column))
+    read(row, column, timestamp)
 }
 
 pub(crate) fn maybe_instant(row: &Row, column: usize) -> Result<Option<Timestamp>, Fault> {
-    row.get::<_, Option<i64>>(column).map(timestamp).transpose()
+    read(row, column, |micros: Option<i64>| micros.map(timestamp).transpose())
 }
 
 pub(crate) fn queue(row: &Row, column: usize) -> Result<QueueName, Fault> {
-    QueueName::new(row.get(column)).map_err(unreadable)
+    read(row, column, |name: &str| QueueName::new(name).map_err(unreadable))
 }
 
 pub(crate) fn kind(row: &Row, column: usize) -> Result<Kind, Fault> {
-    Kind::new(row.get(column)).map_err(unreadable)
+    read(row, column, |name: &str| Kind::new(name).map_err(unreadable))
 }
 
 pub(crate) fn job_id(row: &Row, column: usize) -> JobId {
@@ -112,8 +148,7 @@ pub(crate) fn host_id(row: &Row, column: usize) -> Option<HostId> {
 }
 
 pub(crate) fn maybe_json<T: DeserializeOwned>(row: &Row, column: usize) -> Result<Option<T>, Fault> {
-    let Some(text) = row.get::<_, Option<&str>>(column) else { return Ok(None) };
-    serde_json::from_str(text).map(Some).map_err(unreadable)
+    read(row, column, |text: Option<&str>| text.map(serde_json::from_str).transpose().map_err(unreadable))
 }
 
 pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, Fault> {

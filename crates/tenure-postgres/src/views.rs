@@ -87,7 +87,7 @@ impl Views for PostgresStore {
                 }
                 let walk = Walk { filter: &ask.filter, order: ask.order, after: ask.after, at_most, now };
                 let walked = listing::walk(link, &walk).await?;
-                Ok(Page { jobs: walked.jobs, next: walked.next })
+                Ok(Page { jobs: walked.jobs, unreadable: walked.unreadable, next: walked.next })
             })
         }))
     }
@@ -225,20 +225,23 @@ async fn attempts(link: &mut Link, id: JobId) -> Result<Vec<Attempt>, Fault> {
     Ok(attempts)
 }
 
-fn attempt(row: &Row) -> Result<Attempt, Fault> {
+/// An attempt that has ended.
+pub(crate) fn attempt(row: &Row) -> Result<Attempt, Fault> {
     Ok(Attempt {
-        delivery: value::number(row.get(0))?,
-        attempt: value::number(row.get(1))?,
-        fence: value::fence(row.get(2))?,
-        holder: value::host_id(row, 3).ok_or_else(|| unreadable("an attempt without a holder"))?,
+        delivery: value::number_at(row, 0)?,
+        attempt: value::number_at(row, 1)?,
+        fence: value::fence_at(row, 2)?,
+        holder: value::host_id(row, 3)
+            .ok_or_else(|| unreadable("column holder: an attempt without a holder"))?,
         started: value::instant(row, 4)?,
-        ended: Some((value::instant(row, 5)?, code::attempt_end(row.get(6))?)),
+        ended: Some((value::instant(row, 5)?, value::coded(row, 6, code::attempt_end)?)),
         failure: value::maybe_json(row, 7)?,
     })
 }
 
-fn line(row: &Row) -> Result<LogLine, Fault> {
-    let (delivery, number) = (value::number(row.get(0))?, value::number(row.get(1))?);
+/// A log line.
+pub(crate) fn line(row: &Row) -> Result<LogLine, Fault> {
+    let (delivery, number) = (value::number_at(row, 0)?, value::number_at(row, 1)?);
     Ok(LogLine { delivery, number, at: value::instant(row, 2)?, text: row.get(3) })
 }
 

@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 
 use crate::arrivals;
 use crate::connection::Connection;
+use crate::fault::is_unreadable;
 use crate::keyed::Keys;
 use crate::lanes::{self, Lane};
 use crate::link::Link;
@@ -106,8 +107,12 @@ impl<'c> Writing<'c> {
     /// Whether what is decided about any of these jobs, which were just read, has to be decided under that lock.
     pub(crate) fn need_gate(&self, read: &[Vec<Row>]) -> Result<bool, Fault> {
         for row in read.iter().flatten() {
-            if self.needs_gate(&rows::stored(row)?) {
-                return Ok(true);
+            match rows::stored(row) {
+                Ok(stored) if self.needs_gate(&stored) => return Ok(true),
+                Ok(_) => {}
+                // The next read reports it. Its ties to other jobs are unknown.
+                Err(fault) if is_unreadable(&fault) => {}
+                Err(fault) => return Err(fault),
             }
         }
         Ok(false)

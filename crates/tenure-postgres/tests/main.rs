@@ -32,3 +32,4 @@ mod shortage;
 mod synchronous;
 mod timers;
 mod tls;
+mod unreadable;

@@ -1,6 +1,6 @@
 //! The record of ended attempts.
 
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, Result, Row, params};
 use tenure_core::{Attempt, AttemptEnd, End, Failure, Job, State, Timestamp, limits};
 
 use crate::fault::unreadable;
@@ -73,17 +73,7 @@ pub(crate) fn of(conn: &Connection, job: &Job) -> Result<Vec<Attempt>> {
         "SELECT delivery, attempt, fence, holder, started, ended, ended_by, failure FROM attempt
          WHERE seq = ?1 ORDER BY delivery",
     )?;
-    let rows = statement.query_map([value::signed(job.seq)], |row| {
-        Ok(Attempt {
-            delivery: value::number(row.get(0)?)?,
-            attempt: value::number(row.get(1)?)?,
-            fence: value::fence(row.get(2)?)?,
-            holder: value::host_id(row, 3)?.ok_or_else(|| unreadable("an attempt without a holder"))?,
-            started: value::instant(row, 4)?,
-            ended: Some((value::instant(row, 5)?, code::attempt_end(row.get(6)?)?)),
-            failure: value::maybe_json(row, 7)?,
-        })
-    })?;
+    let rows = statement.query_map([value::signed(job.seq)], read)?;
     let mut attempts = rows.collect::<Result<Vec<_>>>()?;
     let succeeded = match job.state {
         State::Finished { at, end: End::Succeeded } => last_of(job, Some((at, AttemptEnd::Succeeded)), None),
@@ -99,6 +89,20 @@ pub(crate) fn of(conn: &Connection, job: &Job) -> Result<Vec<Attempt>> {
         attempts.extend(last_of(job, None, None));
     }
     Ok(attempts)
+}
+
+/// An attempt that has ended.
+pub(crate) fn read(row: &Row<'_>) -> Result<Attempt> {
+    Ok(Attempt {
+        delivery: value::number_at(row, 0)?,
+        attempt: value::number_at(row, 1)?,
+        fence: value::fence_at(row, 2)?,
+        holder: value::host_id(row, 3)?
+            .ok_or_else(|| unreadable("column holder: an attempt without a holder"))?,
+        started: value::instant(row, 4)?,
+        ended: Some((value::instant(row, 5)?, value::coded(row, 6, code::attempt_end)?)),
+        failure: value::maybe_json(row, 7)?,
+    })
 }
 
 /// The last attempt of a job, as the job tells it; `None` if nobody has ever had the job.

@@ -1,9 +1,12 @@
 //! What people change about jobs.
 
 use rusqlite::{Result, params};
-use tenure_core::{Cancel, CancelRequest, Edit, Priority, QueueName, State, Unique, Window, limits, redo};
+use tenure_core::{
+    Cancel, CancelRequest, Edit, JobId, Priority, QueueName, State, Unique, Window, limits, redo,
+};
 use tenure_store::{Change, ChangeOutcome, Changed, Filter, Happening, Order, Selection, parts};
 
+use crate::fault::is_unreadable;
 use crate::listing::{WalkAsk, walk};
 use crate::rows::{Stored, write_standing};
 use crate::value;
@@ -16,11 +19,7 @@ impl Writing<'_> {
             Selection::Ids(ids) => {
                 let mut outcomes = Vec::with_capacity(ids.len());
                 for id in ids {
-                    let outcome = match self.find(*id)? {
-                        Some(stored) => self.change_one(change, stored)?,
-                        None => ChangeOutcome::NotFound,
-                    };
-                    outcomes.push((*id, outcome));
+                    outcomes.push((*id, self.find_and_change(change, *id)?));
                 }
                 Ok(Changed { outcomes, next: None })
             }
@@ -45,12 +44,25 @@ impl Writing<'_> {
             let id = stored.job.id;
             // A change of a job before it may have let it go on.
             let is_gated = stored.job.terms.are_gated();
-            let stored = if is_gated { self.find(id)? } else { Some(stored) };
-            let outcome =
-                stored.map_or(Ok(ChangeOutcome::NotFound), |stored| self.change_one(change, stored))?;
+            let outcome = match is_gated {
+                true => self.find_and_change(change, id)?,
+                false => self.change_one(change, stored)?,
+            };
             outcomes.push((id, outcome));
         }
         Ok(Changed { outcomes, next: walk.next })
+    }
+
+    fn find_and_change(&mut self, change: &Change, id: JobId) -> Result<ChangeOutcome> {
+        match self.find(id) {
+            Ok(Some(stored)) => self.change_one(change, stored),
+            Ok(None) => Ok(ChangeOutcome::NotFound),
+            Err(error) if is_unreadable(&error) => {
+                tracing::error!(%id, %error, "cannot change an unreadable job");
+                Ok(ChangeOutcome::RefusedUnreadable)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn change_one(&mut self, change: &Change, stored: Stored) -> Result<ChangeOutcome> {

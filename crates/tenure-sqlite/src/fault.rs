@@ -1,6 +1,6 @@
 //! What an error of SQLite means to a caller.
 
-use rusqlite::{Error, ErrorCode, ffi, types::Type};
+use rusqlite::{Error, ErrorCode, Row, ffi, types::Type};
 use tenure_core::{JobId, LeaseName, Name};
 use tenure_store::{Fault, FaultCause};
 
@@ -18,6 +18,17 @@ pub(crate) fn is_unreadable(error: &Error) -> bool {
             | Error::IntegralValueOutOfRange(..)
             | Error::Utf8Error(..)
     )
+}
+
+/// Names the column that could not be read.
+pub(crate) fn of_column(row: &Row<'_>, column: usize, error: Error) -> Error {
+    if !is_unreadable(&error) {
+        return error;
+    }
+    match row.as_ref().column_name(column) {
+        Ok(name) => unreadable(format_args!("column {name}: {}", what_is_unreadable(&error))),
+        Err(_) => error,
+    }
 }
 
 /// Names the job in whose row something could not be read.
@@ -43,7 +54,7 @@ fn named(what: std::fmt::Arguments<'_>, error: Error) -> Error {
     }
 }
 
-fn what_is_unreadable(error: &Error) -> String {
+pub(crate) fn what_is_unreadable(error: &Error) -> String {
     if let Error::FromSqlConversionFailure(_, _, what) = error { what.to_string() } else { error.to_string() }
 }
 
@@ -52,7 +63,8 @@ pub(crate) fn fault_of(error: &Error) -> Fault {
     if is_unreadable(error) {
         // One row is no reason to give up the file: all else in it can go on.
         return Fault::Unavailable(format!(
-            "unreadable data, probably written by a newer version; update this program ({})",
+            "{}, damaged or written by a newer version; update this program, or see `tenure db check` ({})",
+            FaultCause::UnreadableData.as_str(),
             what_is_unreadable(error)
         ));
     }

@@ -66,6 +66,7 @@ mod readers;
 mod records;
 mod remembered;
 mod renew;
+mod repair;
 mod report;
 mod reserve;
 mod rows;
@@ -89,6 +90,7 @@ mod writing;
 pub use check_in::{CHECK_JOB_SQL, CHECK_LEASE_SQL, CheckInError, check_job, check_lease};
 pub use operations::{backup, check, migrate, migration, status, vacuum};
 pub use options::{Durability, Options};
+pub use repair::repair;
 /// The driver as this store uses it, for transactions of one's own on its file.
 pub use rusqlite;
 pub use store::SqliteStore;

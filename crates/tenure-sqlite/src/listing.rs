@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, params_from_iter};
 use tenure_core::{Job, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Filter, Order};
+use tenure_store::{Cursor, Filter, Order, UnreadableJob};
 
 use crate::front::READ_AHEAD;
-use crate::rows::{Stored, by_seq, stored};
+use crate::rows::{Stored, by_seq, look};
 use crate::{key_views, value};
 
 const CHUNK: i64 = 64;
@@ -60,6 +60,8 @@ struct Source {
 /// What came of a walk.
 pub(crate) struct Walk {
     pub found: Vec<Stored>,
+    /// Jobs that cannot be read and that the filter does not rule out.
+    pub unreadable: Vec<UnreadableJob>,
     /// Where to go on; `None` at the end.
     pub next: Option<Cursor>,
 }
@@ -82,23 +84,23 @@ pub(crate) fn walk(conn: &Connection, ask: &WalkAsk<'_>) -> Result<Walk> {
     let behind = ask.after.map_or(start, |cursor| value::signed(cursor.seq()));
     let mut source = Source::choose(conn, ask.filter, ask.order, behind)?;
     let mut job = by_seq(conn)?;
-    let mut found = Vec::new();
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
     let mut last = None;
     for _ in 0..limits::PAGE_EXAMINED {
-        if found.len() == ask.at_most {
+        if found.len() == ask.at_most || unreadable.len() == limits::PAGE_UNREADABLE {
             break;
         }
-        let Some(seq) = source.next(conn)? else { return Ok(Walk { found, next: None }) };
+        let Some(seq) = source.next(conn)? else { return Ok(Walk { found, unreadable, next: None }) };
         last = Some(value::seq(seq)?);
         // Of those that were blocked some may be gone that are still listed.
-        let Some(candidate) = job.query_row([seq], stored).optional()? else { continue };
-        let candidate = candidate.seen(conn)?;
-        if ask.filter.means(&candidate.job, ask.now) {
-            found.push(candidate);
+        match look(conn, &mut job, seq)? {
+            Some(Ok(stored)) => found.extend(Some(stored).filter(|it| ask.filter.means(&it.job, ask.now))),
+            Some(Err(odd)) => unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
+            None => {}
         }
     }
     let next = if source.next(conn)?.is_some() { last.map(Cursor::behind) } else { None };
-    Ok(Walk { found, next })
+    Ok(Walk { found, unreadable, next })
 }
 
 /// The jobs of a walk.
@@ -149,7 +151,12 @@ impl Source {
         of(vec![range(ALL, vec![])])
     }
 
+    /// No job has a smaller number than 1: a row that has one was changed by hand, and no cursor can name its place.
     fn next(&mut self, conn: &Connection) -> Result<Option<i64>> {
+        Ok(self.next_row(conn)?.filter(|seq| *seq > 0))
+    }
+
+    fn next_row(&mut self, conn: &Connection) -> Result<Option<i64>> {
         let order = self.order;
         let mut best: Option<(usize, i64)> = None;
         for (index, range) in self.ranges.iter_mut().enumerate() {
@@ -195,11 +202,12 @@ fn lanes(conn: &Connection, filter: &Filter) -> Result<Vec<Lane>> {
     let mut statement =
         conn.prepare_cached("SELECT id, queue, kind, scheduled, queued, blocked, running FROM lane")?;
     let rows = statement.query_map([], |row| {
-        let (queue, kind) = (value::queue(row, 1)?, value::kind(row, 2)?);
+        // A lane whose names cannot be read is not one that was named.
+        let (queue, kind) = (value::queue(row, 1).ok(), value::kind(row, 2).ok());
         Ok(Lane {
             id: row.get(0)?,
-            wanted: (filter.queues.is_empty() || filter.queues.contains(&queue))
-                && (filter.kinds.is_empty() || filter.kinds.contains(&kind)),
+            wanted: (filter.queues.is_empty() || queue.is_some_and(|queue| filter.queues.contains(&queue)))
+                && (filter.kinds.is_empty() || kind.is_some_and(|kind| filter.kinds.contains(&kind))),
             scheduled: row.get::<_, i64>(3)?.try_into().unwrap_or(0),
             queued: row.get::<_, i64>(4)?.try_into().unwrap_or(0),
             blocked: row.get::<_, i64>(5)?.try_into().unwrap_or(0),

@@ -1,10 +1,10 @@
 //! Walking the jobs that have ended, by when they did.
 
-use rusqlite::{Connection, OptionalExtension, Result};
+use rusqlite::{Connection, Result};
 use tenure_core::{Timestamp, limits};
 use tenure_store::{Cursor, Order, Page, PageAsk};
 
-use crate::rows::{by_seq, stored};
+use crate::rows::{Stored, by_seq, look};
 use crate::value;
 
 const CHUNK: i64 = 128;
@@ -20,34 +20,49 @@ pub(crate) fn page(conn: &Connection, ask: &PageAsk, at_most: usize, now: Timest
         Order::OldestFirst => FIRST_ENDED,
         Order::NewestFirst => LAST_ENDED,
     };
-    let (mut behind, mut jobs, mut looked_at) = (start(ask), Vec::new(), 0);
+    let (mut behind, mut looked_at) = (start(ask), 0);
+    let mut page = Page { jobs: Vec::new(), unreadable: Vec::new(), next: None };
     let (mut places, mut job) = (conn.prepare_cached(sql)?, by_seq(conn)?);
     while looked_at < limits::PAGE_EXAMINED {
         let read = places.query_map((behind.0, behind.1, CHUNK), |row| Ok((row.get(0)?, row.get(1)?)))?;
         let read: Vec<(i64, i64)> = read.collect::<Result<_>>()?;
         if read.is_empty() {
-            return Ok(Page { jobs, next: None });
+            return Ok(page);
         }
         for (at, seq) in read {
-            let end = value::timestamp(at)?;
-            if !is_within(ask, end) {
-                return Ok(Page { jobs, next: None });
+            let end = value::timestamp(at).ok();
+            if end.is_some_and(|end| !is_within(ask, end)) {
+                return Ok(page);
             }
-            if jobs.len() == at_most || looked_at == limits::PAGE_EXAMINED {
-                let next = Cursor::behind_end(value::timestamp(behind.0)?, value::seq(behind.1)?);
-                return Ok(Page { jobs, next: Some(next) });
+            let is_full = page.jobs.len() == at_most || page.unreadable.len() == limits::PAGE_UNREADABLE;
+            if is_full || looked_at == limits::PAGE_EXAMINED {
+                page.next = cursor(behind, ask.order);
+                return Ok(page);
             }
             (behind, looked_at) = ((at, seq), looked_at + 1);
-            let Some(found) = job.query_row([seq], stored).optional()? else { continue };
-            let found = found.seen(conn)?.job;
-            // A job that is to be done again has not ended.
-            if found.state.ended() == Some(end) && ask.filter.means(&found, now) {
-                jobs.push(found);
+            match look(conn, &mut job, seq)? {
+                Some(Ok(Stored { job, .. })) => {
+                    // A job that is to be done again has not ended.
+                    let is_meant = job.state.ended() == end && end.is_some() && ask.filter.means(&job, now);
+                    page.jobs.extend(is_meant.then_some(job));
+                }
+                Some(Err(odd)) => page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
+                None => {}
             }
         }
     }
-    let next = Cursor::behind_end(value::timestamp(behind.0)?, value::seq(behind.1)?);
-    Ok(Page { jobs, next: Some(next) })
+    page.next = cursor(behind, ask.order);
+    Ok(page)
+}
+
+/// Where a page goes on that ends behind this place. Ends that cannot be read lie at the ends of the listing, where no
+/// cursor can name a place among them: behind the latest there are all others, and behind the earliest there is nothing.
+fn cursor((at, seq): (i64, i64), order: Order) -> Option<Cursor> {
+    match (value::timestamp(at), order) {
+        (Ok(end), _) => Some(Cursor::behind_end(end, u64::try_from(seq).unwrap_or(0))),
+        (Err(_), Order::NewestFirst) if at > 0 => Some(Cursor::behind_end(Timestamp::LAST, u64::MAX)),
+        (Err(_), Order::NewestFirst | Order::OldestFirst) => None,
+    }
 }
 
 /// Behind which place it begins.

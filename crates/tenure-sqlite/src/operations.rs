@@ -12,7 +12,7 @@ use crate::connection::writing;
 use crate::fault::fault_of;
 use crate::inspect::{beside, broken, inspect, of_file};
 use crate::look::read_or_look;
-use crate::{Options, epoch, hosts, open, schema};
+use crate::{Options, epoch, hosts, open, repair, schema};
 
 /// So many findings of one sort are told.
 const MOST: i64 = 20;
@@ -93,11 +93,11 @@ const PROBES: &[(&str, &str)] = &[
 const LANES: &str = "SELECT l.kind || ' in ' || l.queue,
         (SELECT count(*) FROM job WHERE lane = l.id), coalesce(d.jobs, 0), coalesce(r.jobs, 0),
         coalesce(s.running, 0), coalesce(s.succeeded, 0), coalesce(s.failed, 0), coalesce(s.cancelled, 0),
-        l.scheduled, l.queued, l.blocked, l.running, l.succeeded, l.failed, l.cancelled
+        l.scheduled, l.queued, l.blocked, l.running, l.succeeded, l.failed, l.cancelled, coalesce(s.unknown, 0)
     FROM lane l LEFT JOIN (SELECT lane, count(*) AS jobs FROM later GROUP BY lane) d ON d.lane = l.id
         LEFT JOIN (SELECT lane, count(*) AS jobs FROM ready GROUP BY lane) r ON r.lane = l.id
         LEFT JOIN (SELECT lane, sum(state = 1) AS running, sum(state = 2) AS succeeded, sum(state = 3) AS failed,
-            sum(state = 4) AS cancelled FROM standing GROUP BY lane) s ON s.lane = l.id";
+            sum(state = 4) AS cancelled, sum(state NOT BETWEEN 0 AND 4) AS unknown FROM standing GROUP BY lane) s ON s.lane = l.id";
 
 /// How a file stands. It is not brought up to date, and no job is read.
 ///
@@ -193,7 +193,7 @@ pub fn vacuum(path: &Path, options: &Options) -> Result<(u64, u64), Fault> {
 }
 
 /// A connection that reads a file whose schema is the one that this program works with.
-fn look_at_current(path: &Path, options: &Options, before: &str) -> Result<Connection, Fault> {
+pub(crate) fn look_at_current(path: &Path, options: &Options, before: &str) -> Result<Connection, Fault> {
     let (conn, here) = look(path, options)?;
     if here == schema::known() {
         return Ok(conn);
@@ -225,6 +225,7 @@ fn all_findings(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
     if !findings.is_empty() {
         return Ok(findings);
     }
+    findings.extend(repair::findings(&seen, usize::try_from(MOST).unwrap_or(0))?);
     findings.extend(lanes(&seen)?);
     for (about, sql) in PROBES {
         findings.extend(sentences(&seen, about, sql)?);
@@ -246,7 +247,7 @@ fn lanes(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
     while let Some(row) = rows.next()? {
         let lane: String = row.get(0)?;
         let number = |column: usize| row.get::<_, i64>(column);
-        let elsewhere: i64 = (2..8).map(number).sum::<rusqlite::Result<i64>>()?;
+        let elsewhere: i64 = (2..8).chain([15]).map(number).sum::<rusqlite::Result<i64>>()?;
         let counted =
             [number(2)?, number(3)?, number(1)? - elsewhere, number(4)?, number(5)?, number(6)?, number(7)?];
         for ((state, counted), column) in StateName::ALL.into_iter().zip(counted).zip(8..) {

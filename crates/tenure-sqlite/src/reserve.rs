@@ -317,7 +317,7 @@ fn waiting(row: &Row<'_>, lane: &crate::lanes::Lane, begun: &mut CachedStatement
         kind: lane.kind.clone(),
         queue: lane.queue.clone(),
         args: Args::stored(row.get_ref(7)?.as_blob()?),
-        priority: value::priority(row.get(0)?)?,
+        priority: value::priority(row, 0)?,
         created: value::instant(row, 5)?,
         terms: value::terms(row, 6)?.unwrap_or_default(),
         state: State::Waiting { due, why: Why::Enqueued },

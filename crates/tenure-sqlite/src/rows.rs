@@ -1,10 +1,11 @@
 //! Whole jobs, between rows and the domain.
 
 use rusqlite::types::ValueRef;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{CachedStatement, Connection, Error, OptionalExtension, Result, Row, params};
 use tenure_core::{Args, Block, End, Fence, Job, JobId, Output, State, Why};
+use tenure_store::UnreadableJob;
 
-use crate::fault::{of_job, unreadable};
+use crate::fault::{is_unreadable, of_job, unreadable, what_is_unreadable};
 use crate::gates::block_of;
 use crate::{code, value};
 
@@ -18,21 +19,70 @@ pub(crate) struct Stored {
     pub begun: bool,
 }
 
-const COLUMNS: &str =
-    "SELECT j.seq, j.id, l.queue, l.kind, j.lane, j.priority, j.due, j.created, j.terms, j.args,
-        s.state, s.fence, s.attempt, s.delivery, s.why, s.due, s.until, s.started, s.ended, s.expires,
-        s.holder, s.failure, s.output, s.place, s.cancel, s.progress
-     FROM job j CROSS JOIN lane l ON l.id = j.lane LEFT JOIN standing s ON s.seq = j.seq";
+/// All jobs, as [`plain`] reads them. An error names a column as it is called here.
+pub(crate) const ALL: &str =
+    "SELECT j.seq AS 'job.seq', j.id AS 'job.id', l.queue AS 'lane.queue', l.kind AS 'lane.kind', j.lane AS 'job.lane',
+        j.priority AS 'job.priority', j.due AS 'job.due', j.created AS 'job.created', j.terms AS 'job.terms',
+        j.args AS 'job.args', s.state AS 'standing.state', s.fence AS 'standing.fence',
+        s.attempt AS 'standing.attempt', s.delivery AS 'standing.delivery', s.why AS 'standing.why',
+        s.due AS 'standing.due', s.until AS 'standing.until', s.started AS 'standing.started',
+        s.ended AS 'standing.ended', s.expires AS 'standing.expires', s.holder AS 'standing.holder',
+        s.failure AS 'standing.failure', s.output AS 'standing.output', s.place AS 'standing.place',
+        s.cancel AS 'standing.cancel', s.progress AS 'standing.progress'
+     FROM job j LEFT JOIN lane l ON l.id = j.lane LEFT JOIN standing s ON s.seq = j.seq";
 
 /// Finds a job by its place in the order of acceptance.
 pub(crate) fn by_seq(conn: &Connection) -> Result<CachedStatement<'_>> {
-    conn.prepare_cached(&format!("{COLUMNS} WHERE j.seq = ?1"))
+    conn.prepare_cached(&format!("{ALL} WHERE j.seq = ?1"))
 }
 
 /// The job with this place in the order of acceptance, as its own rows tell: whether it is blocked,
 /// [`Stored::seen`] tells.
 pub(crate) fn row_of(conn: &Connection, seq: i64) -> Result<Option<Stored>> {
     by_seq(conn)?.query_row([seq], stored).optional()
+}
+
+/// The outcome of looking at a job.
+pub(crate) type Looked = std::result::Result<Stored, UnreadableJob>;
+
+/// The job with this place in the order of acceptance as it is seen, or what is known of it if it cannot be read. The
+/// statement is that of [`by_seq`].
+pub(crate) fn look(
+    conn: &Connection,
+    statement: &mut CachedStatement<'_>,
+    seq: i64,
+) -> Result<Option<Looked>> {
+    let stored = match statement.query_row([seq], plain).optional() {
+        Err(error) if is_unreadable(&error) => {
+            return unreadable_job(conn, seq, &error).map(|odd| Some(Err(odd)));
+        }
+        found => found?,
+    };
+    let Some(stored) = stored else { return Ok(None) };
+    if !stored.may_be_blocked() {
+        return Ok(Some(Ok(stored)));
+    }
+    let block = match block_of(conn, &stored.job, stored.lane) {
+        // A limit that cannot be read lets no job pass.
+        Err(error) if is_unreadable(&error) => Some(Block::Limit),
+        block => block?,
+    };
+    Ok(Some(Ok(stored.blocked(block))))
+}
+
+fn unreadable_job(conn: &Connection, seq: i64, error: &Error) -> Result<UnreadableJob> {
+    let mut known = conn.prepare_cached(
+        "SELECT j.id, l.queue, l.kind FROM job j LEFT JOIN lane l ON l.id = j.lane WHERE j.seq = ?1",
+    )?;
+    known.query_row([seq], |row| {
+        Ok(UnreadableJob {
+            seq: u64::try_from(seq).unwrap_or(0),
+            id: value::job_id(row, 0).ok(),
+            queue: value::queue(row, 1).ok(),
+            kind: value::kind(row, 2).ok(),
+            reason: what_is_unreadable(error),
+        })
+    })
 }
 
 /// The job with this id.
@@ -74,31 +124,36 @@ impl Stored {
     }
 }
 
-/// Reads a row of [`COLUMNS`]; [`Stored::seen`] tells the rest.
-pub(crate) fn stored(row: &Row<'_>) -> Result<Stored> {
+/// Reads a row of [`ALL`]; [`Stored::seen`] tells the rest.
+fn stored(row: &Row<'_>) -> Result<Stored> {
     let id = value::job_id(row, 1)?;
     read(row, id).map_err(|error| of_job(id, error))
+}
+
+/// Reads a row as [`stored`] does. An error does not name the job.
+pub(crate) fn plain(row: &Row<'_>) -> Result<Stored> {
+    read(row, value::job_id(row, 1)?)
 }
 
 fn read(row: &Row<'_>, id: JobId) -> Result<Stored> {
     let begun = row.get_ref(10)? != ValueRef::Null;
     let job = Job {
-        seq: value::seq(row.get(0)?)?,
+        seq: value::seq_at(row, 0)?,
         id,
         queue: value::queue(row, 2)?,
         kind: value::kind(row, 3)?,
-        priority: value::priority(row.get(5)?)?,
+        priority: value::priority(row, 5)?,
         created: value::instant(row, 7)?,
         terms: value::terms(row, 8)?.unwrap_or_default(),
-        args: Args::stored(row.get_ref(9)?.as_blob()?),
+        args: Args::stored(value::blob(row, 9)?),
         state: if begun {
             state(row)?
         } else {
             State::Waiting { due: value::instant(row, 6)?, why: Why::Enqueued }
         },
-        fence: if begun { value::fence(row.get(11)?)? } else { Fence::NONE },
-        attempt: if begun { value::number(row.get(12)?)? } else { 0 },
-        delivery: if begun { value::number(row.get(13)?)? } else { 0 },
+        fence: if begun { value::fence_at(row, 11)? } else { Fence::NONE },
+        attempt: if begun { value::number_at(row, 12)? } else { 0 },
+        delivery: if begun { value::number_at(row, 13)? } else { 0 },
         started: value::maybe_instant(row, 17)?,
         expires: value::maybe_instant(row, 19)?,
         holder: value::host_id(row, 20)?,
@@ -107,28 +162,32 @@ fn read(row: &Row<'_>, id: JobId) -> Result<Stored> {
         cancel: value::maybe_json(row, 24)?,
         progress: value::maybe_json(row, 25)?,
     };
-    Ok(Stored { job, lane: row.get(4)?, begun })
+    Ok(Stored { job, lane: value::get(row, 4)?, begun })
 }
 
-fn state(row: &Row<'_>) -> Result<State> {
+/// The state of a job that has a standing.
+pub(crate) fn state(row: &Row<'_>) -> Result<State> {
     let finished = |end: End| Ok(State::Finished { at: value::instant(row, 18)?, end });
-    match row.get(10)? {
-        code::WAITING => Ok(State::Waiting { due: value::instant(row, 15)?, why: code::why(row.get(14)?)? }),
+    match value::get(row, 10)? {
+        code::WAITING => {
+            Ok(State::Waiting { due: value::instant(row, 15)?, why: value::coded(row, 14, code::why)? })
+        }
         code::RUNNING => Ok(State::Running {
-            holder: value::host_id(row, 20)?.ok_or_else(|| unreadable("a running job without a holder"))?,
+            holder: value::host_id(row, 20)?
+                .ok_or_else(|| unreadable("column standing.holder: a running job without a holder"))?,
             until: value::instant(row, 16)?,
             due: value::instant(row, 15)?,
         }),
         code::SUCCEEDED => finished(End::Succeeded),
         code::FAILED => finished(End::Failed),
         code::CANCELLED => finished(End::Cancelled),
-        other => Err(unreadable(format_args!("state {other}"))),
+        other => Err(unreadable(format_args!("column standing.state: unknown state {other}"))),
     }
 }
 
 fn output(row: &Row<'_>) -> Result<Option<Output>> {
-    let value: Option<Vec<u8>> = row.get(22)?;
-    let place = row.get(23)?;
+    let value: Option<Vec<u8>> = value::get(row, 22)?;
+    let place = value::get(row, 23)?;
     Ok(value.map(|value| Output { value, place }))
 }
 

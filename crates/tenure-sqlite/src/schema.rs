@@ -22,6 +22,7 @@ const STEPS: &[Step] = &[
     Step { name: "0005_ended", sql: include_str!("migrations/0005_ended.sql") },
     Step { name: "0006_queue_terms", sql: include_str!("migrations/0006_queue_terms.sql") },
     Step { name: "0007_floor", sql: include_str!("migrations/0007_floor.sql") },
+    Step { name: "0008_quarantine", sql: include_str!("migrations/0008_quarantine.sql") },
 ];
 
 const MIGRATION: &str = "CREATE TABLE migration (

@@ -4,6 +4,7 @@ use rusqlite::{CachedStatement, Result, params};
 use tenure_core::{Next, Settlement, State, StateName};
 use tenure_store::Settled;
 
+use crate::fault::is_unreadable;
 use crate::grants::Grant;
 use crate::rows::row_of;
 use crate::writing::Writing;
@@ -91,7 +92,14 @@ impl Writing<'_> {
         wait_gated: &mut Vec<(usize, i64)>,
     ) -> Result<Settled> {
         // Places are never used again: another job there means that this one is gone.
-        let stored = row_of(self.conn, value::signed(settlement.seq()))?;
+        let stored = match row_of(self.conn, value::signed(settlement.seq())) {
+            Err(error) if is_unreadable(&error) => {
+                // Only this job cannot be settled.
+                tracing::error!(id = %settlement.id(), %error, "cannot settle an unreadable job");
+                return Ok(Settled::Fenced);
+            }
+            stored => stored?,
+        };
         let Some(stored) = stored.filter(|stored| stored.job.id == settlement.id()) else {
             return Ok(Settled::Gone);
         };

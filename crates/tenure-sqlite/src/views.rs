@@ -48,7 +48,7 @@ pub(crate) fn page(conn: &Connection, ask: &PageAsk, now: Timestamp) -> Result<P
     }
     let walk =
         walk(conn, &WalkAsk { filter: &ask.filter, order: ask.order, after: ask.after, at_most, now })?;
-    Ok(Page { jobs: listing::jobs(walk.found), next: walk.next })
+    Ok(Page { jobs: listing::jobs(walk.found), unreadable: walk.unreadable, next: walk.next })
 }
 
 pub(crate) fn attempts(conn: &Connection, id: JobId) -> Result<Vec<Attempt>> {
@@ -61,11 +61,14 @@ pub(crate) fn logs(conn: &Connection, id: JobId, behind: (u32, u32), at_most: us
         "SELECT delivery, number, at, text FROM log
          WHERE seq = ?1 AND (delivery, number) > (?2, ?3) ORDER BY delivery, number LIMIT ?4 + 0",
     )?;
-    let lines = statement.query_map(params![seq, behind.0, behind.1, value::bound(at_most)], |row| {
-        let (delivery, number) = (row.get(0)?, row.get(1)?);
-        Ok(LogLine { delivery, number, at: value::instant(row, 2)?, text: row.get(3)? })
-    })?;
-    lines.collect()
+    let of = params![seq, behind.0, behind.1, value::bound(at_most)];
+    statement.query_map(of, line)?.collect()
+}
+
+/// A log line.
+pub(crate) fn line(row: &rusqlite::Row<'_>) -> Result<LogLine> {
+    let (delivery, number) = (value::number_at(row, 0)?, value::number_at(row, 1)?);
+    Ok(LogLine { delivery, number, at: value::instant(row, 2)?, text: value::get(row, 3)? })
 }
 
 pub(crate) fn counts(conn: &Connection) -> Result<Vec<Count>> {

@@ -30,11 +30,20 @@ pub enum FaultCause {
     OutOfMemory,
     /// The store took too long.
     NoAnswer,
+    /// A stored value cannot be read. All others can.
+    UnreadableData,
 }
 
 impl FaultCause {
-    const ALL: [Self; 5] =
-        [Self::DiskFull, Self::ReadOnly, Self::TooManyConnections, Self::OutOfMemory, Self::NoAnswer];
+    // The text about an unreadable value quotes that value, and so may contain the words for any other cause.
+    const ALL: [Self; 6] = [
+        Self::UnreadableData,
+        Self::DiskFull,
+        Self::ReadOnly,
+        Self::TooManyConnections,
+        Self::OutOfMemory,
+        Self::NoAnswer,
+    ];
 
     /// Returns the words for it. A store that knows the cause of a [`Fault`] writes them into its text.
     #[must_use]
@@ -44,6 +53,7 @@ impl FaultCause {
             Self::ReadOnly => "database is read-only",
             Self::TooManyConnections => "too many database connections",
             Self::OutOfMemory => "out of memory",
+            Self::UnreadableData => "unreadable data",
             Self::NoAnswer => "the database did not answer in time",
         }
     }

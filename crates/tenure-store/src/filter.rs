@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use tenure_core::{Condition, Invalid, Job, JobId, Kind, Name, QueueName, StateName, Timestamp};
 
+use crate::UnreadableJob;
+
 /// A selection of jobs. Empty lists and `None` do not restrict it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -48,6 +50,19 @@ impl Filter {
             && self.ended_from.is_none_or(|from| job.state.ended().is_some_and(|at| at >= from))
             && self.ended_before.is_none_or(|before| job.state.ended().is_some_and(|at| at < before))
             && self.conditions.iter().all(|condition| condition.holds(job, now))
+    }
+
+    /// Returns `true` unless the filter rules out a job that cannot be read, by what is known of it. If its queue or kind
+    /// is unknown, only a filter that restricts neither may match it: filters bound access, too.
+    #[must_use]
+    pub fn may_mean(&self, job: &UnreadableJob) -> bool {
+        let (Some(queue), Some(kind)) = (&job.queue, &job.kind) else {
+            return self.queues.is_empty() && self.kinds.is_empty() && self.conditions.is_empty();
+        };
+        (self.ids.is_empty() || job.id.is_none_or(|id| self.ids.contains(&id)))
+            && (self.queues.is_empty() || self.queues.contains(queue))
+            && (self.kinds.is_empty() || self.kinds.contains(kind))
+            && self.conditions.iter().all(|condition| condition.may_hold(queue, kind))
     }
 
     /// Returns `true` if the filter matches every job.

@@ -326,6 +326,8 @@ pub enum ChangeOutcome {
     RefusedKeyHeld(JobId),
     /// The job has changed since it was read.
     RefusedChanged,
+    /// A row of the job cannot be read.
+    RefusedUnreadable,
     /// The job does not exist.
     NotFound,
 }

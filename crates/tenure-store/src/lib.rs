@@ -54,7 +54,7 @@ pub use leases::{
 pub use left::{LeftAsk, PutAsk};
 pub use measured::{CallMeasure, ClaimMeasure, Histogram, LeaseMeasure, MeasuredStore, Measures};
 pub use memory::MemoryStore;
-pub use operations::{Finding, Hearing, Migration, Oldest, Status};
+pub use operations::{Finding, Hearing, Migration, Oldest, Quarantined, Repaired, Status};
 pub use records::{
     Append, EntriesAsk, EntryPage, NewValue, Only, Put, RecordPage, Records, RecordsAsk, Unmet, Writes,
     Written, check_writes,
@@ -67,7 +67,7 @@ pub use timers::{
 };
 pub use views::{
     Count, LimitInfo, LimitPage, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
-    Views,
+    UnreadableJob, Views,
 };
 
 /// What a store answers, sooner or later.

@@ -70,3 +70,23 @@ pub struct Finding {
     /// What is wrong, in a sentence.
     pub what: String,
 }
+
+/// Unreadable data that a repair has moved into quarantine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Quarantined {
+    /// The ID of the job, or `number` and its number if the ID cannot be read.
+    pub job: String,
+    /// A sentence that names the unreadable value.
+    pub what: String,
+    /// Number of rows moved. If the job itself cannot be read, all its rows are.
+    pub rows: u64,
+}
+
+/// The result of a step of a repair.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Repaired {
+    /// Moved data.
+    pub moved: Vec<Quarantined>,
+    /// `true` if there may be more to repair: call again.
+    pub more: bool,
+}

@@ -1,12 +1,14 @@
 //! Looking: never through a lock, a scan or a count of all jobs.
 
+use std::fmt;
+
 use serde::Serialize;
 use tenure_core::{
     Attempt, Job, JobId, Key, Kind, Limit, LogLine, Meter, QueueAgreed, QueueName, QueueTerms, Standing,
     StateName, Timestamp,
 };
 
-use crate::{Answer, Cursor, Filter, ListedBy, Order};
+use crate::{Answer, Cursor, Fault, FaultCause, Filter, ListedBy, Order};
 
 /// A request for a page of jobs.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +43,49 @@ impl Default for PageAsk {
 pub struct Page {
     /// The jobs. If no index serves the filter, a page may be short or empty although more follow.
     pub jobs: Vec<Job>,
+    /// Jobs that cannot be read and that the filter does not rule out; see [`PAGE_UNREADABLE`](tenure_core::limits::PAGE_UNREADABLE).
+    pub unreadable: Vec<UnreadableJob>,
     /// Position of the next page; `None` at the end.
     pub next: Option<Cursor>,
+}
+
+/// A job with a row that this program cannot read. All other jobs are unaffected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnreadableJob {
+    /// Its place in the order of acceptance.
+    pub seq: u64,
+    /// Its ID, if that can be read.
+    pub id: Option<JobId>,
+    /// Its queue, if that can be read.
+    pub queue: Option<QueueName>,
+    /// Its kind, if that can be read.
+    pub kind: Option<Kind>,
+    /// The column that cannot be read, and the reason. The text may quote stored data.
+    pub reason: String,
+}
+
+impl Page {
+    /// Returns the page, unless it has an unreadable job: for callers that must not pass over any job.
+    ///
+    /// # Errors
+    /// The first job of the page that cannot be read.
+    pub fn complete(self) -> Result<Self, Fault> {
+        match self.unreadable.first() {
+            Some(unreadable) => {
+                Err(Fault::Unavailable(format!("{}: {unreadable}", FaultCause::UnreadableData.as_str())))
+            }
+            None => Ok(self),
+        }
+    }
+}
+
+impl fmt::Display for UnreadableJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.id {
+            Some(id) => write!(f, "job {id}: {}", self.reason),
+            None => write!(f, "job number {}: {}", self.seq, self.reason),
+        }
+    }
 }
 
 /// The number of jobs of one kind in one queue and state, from maintained counters.
@@ -179,10 +222,10 @@ pub struct LimitPage {
 
 /// What there is to see.
 pub trait Views {
-    /// One job.
+    /// One job. If it cannot be read, a fault with the cause [`FaultCause::UnreadableData`].
     fn job(&self, id: JobId) -> Answer<'_, Option<Job>>;
 
-    /// A page of jobs. It looks at a bounded number of rows.
+    /// A page of jobs. It looks at a bounded number of rows. A job that cannot be read hides no other.
     fn jobs(&self, ask: PageAsk) -> Answer<'_, Page>;
 
     /// The attempts of a job, oldest first, the running one included. The oldest make room for new

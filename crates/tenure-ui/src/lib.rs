@@ -33,6 +33,7 @@ mod said;
 mod secret;
 mod settings;
 mod stays;
+mod unreadable;
 mod views;
 mod visit;
 

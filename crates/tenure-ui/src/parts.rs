@@ -21,7 +21,8 @@ pub(crate) const STATES: [(&str, &str); 7] = [
 ];
 
 /// How apps, and jobs whose workers are gone, stand beside that, each with its sign.
-const STANDINGS: [(&str, &str); 9] = [
+const STANDINGS: [(&str, &str); 10] = [
+    ("unreadable", "✕"),
     ("ready", "○"),
     ("starting", "▷"),
     ("resting", "◷"),

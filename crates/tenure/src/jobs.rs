@@ -230,6 +230,7 @@ impl Tally {
             | ChangeOutcome::RefusedUnfinished
             | ChangeOutcome::RefusedKeyHeld(_)
             | ChangeOutcome::RefusedChanged
+            | ChangeOutcome::RefusedUnreadable
             | ChangeOutcome::NotFound => self.refused += 1,
         }
     }

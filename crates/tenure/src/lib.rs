@@ -128,7 +128,8 @@ pub use tenure_store::{
     Cursor, Event, Fault, FaultCause, Faults, FaultyStore, Filter, Finding, Happening, Hearing, Histogram,
     Host, InTheWay, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo,
     LimitPage, ListedBy, ManualClock, MeasuredStore, Measures, MemoryStore, Migration, Moment, Oldest, Order,
-    Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renewal, Report,
-    Reported, Reserve, Settled, Sizes, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerAct,
-    TimerOutcome, TimerPage, TimerSeen, TimerSet, TimersAsk, Totals as CopyTotals, Want,
+    Page, PageAsk, Quarantined, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renewal,
+    Repaired, Report, Reported, Reserve, Settled, Sizes, SlotCursor, SlotPage, SlotsAsk, Status, Store,
+    SystemClock, TimerAct, TimerOutcome, TimerPage, TimerSeen, TimerSet, TimersAsk, Totals as CopyTotals,
+    UnreadableJob, Want,
 };

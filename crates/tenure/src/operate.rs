@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tenure_store::{Fault, Finding, Migration, Status};
+use tenure_store::{Fault, Finding, Migration, Repaired, Status};
 
 use crate::open::Place;
 use crate::{Error, OpenOptions};
@@ -87,6 +87,24 @@ impl OpenOptions {
             Place::Sqlite(path) => {
                 let options = self.sqlite;
                 blocking(move || tenure_sqlite::check(Path::new(&path), &options)).await
+            }
+        }
+    }
+
+    /// Moves unreadable rows of jobs at this URL into the table `quarantine`, and with them all rows of a job that cannot
+    /// be read. What depends on such a job goes on as if it had been deleted. One call moves a bounded number. With
+    /// `dry_run`, it only lists them.
+    ///
+    /// # Errors
+    /// Like [`check`](Self::check).
+    pub async fn repair(self, url: &str, dry_run: bool) -> Result<Repaired, Error> {
+        match Place::of(url)? {
+            Place::Memory => Err(in_memory()),
+            #[cfg(feature = "postgres")]
+            Place::Postgres => Ok(tenure_postgres::repair(url, self.postgres, dry_run).await?),
+            Place::Sqlite(path) => {
+                let (options, clock) = (self.sqlite.clone(), self.own_clock());
+                blocking(move || tenure_sqlite::repair(Path::new(&path), &options, &*clock, dry_run)).await
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::ids;
 use crate::job::log_lines;
 use crate::near::nearest;
 use crate::output::{Out, Output, safe};
+use crate::unreadable;
 use crate::with::{With, done_for, text};
 
 /// The store of a folder that runs, seen from that folder.
@@ -143,16 +144,18 @@ impl Set {
     /// The last runs of a triggered one, the latest first.
     fn runs(&self, with: &With, name: &str, number: usize) -> Result<Vec<Value>, Failure> {
         let kind = escaped(&format!("{}.{name}", self.0));
-        let mut found = Vec::new();
+        let (mut found, mut odd) = (Vec::new(), Vec::new());
         let mut cursor = String::new();
         while found.len() < number {
             let limit = (number - found.len()).min(shown::PAGE);
             let page =
                 with.client.ask(&Ask::get(format!("/v1/jobs?kind={kind}&limit={limit}{cursor}")))?.json()?;
             found.extend(items(&page));
+            odd.extend(page["unreadable"].as_array().into_iter().flatten().cloned());
             let Some(next) = page["next_cursor"].as_str() else { break };
             cursor = format!("&cursor={}", escaped(next));
         }
+        unreadable::tell(&odd, &with.out);
         Ok(found)
     }
 

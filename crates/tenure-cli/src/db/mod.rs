@@ -5,6 +5,7 @@ mod check;
 mod copy;
 mod migrate;
 mod progress;
+mod repair;
 mod status;
 mod target;
 mod vacuum;
@@ -22,6 +23,8 @@ pub(crate) enum Db {
     Migrate(migrate::Migrate),
     /// Check the data for inconsistencies; changes nothing
     Check(check::Check),
+    /// Move unreadable jobs out of the way, into the table quarantine
+    Repair(repair::Repair),
     /// Back up a SQLite file while it is in use
     Backup(backup::Backup),
     /// Shrink a SQLite file; writers wait meanwhile
@@ -35,6 +38,7 @@ pub(crate) fn run(db: Db) -> Result<(), Failure> {
         Db::Status(status) => status::run(status),
         Db::Migrate(migrate) => migrate::run(migrate),
         Db::Check(check) => check::run(check),
+        Db::Repair(repair) => repair::run(&repair),
         Db::Backup(backup) => backup::run(backup),
         Db::Vacuum(vacuum) => vacuum::run(&vacuum),
         Db::Copy(copy) => copy::run(&copy),

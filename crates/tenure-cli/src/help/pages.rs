@@ -287,6 +287,11 @@ TENURE_CONTEXT, .tenure/apps.db in this folder, the default server. No --write i
     ),
     page("db check", &["tenure db check --db jobs.db"]),
     noted(
+        "db repair",
+        &["tenure db repair --db jobs.db --dry-run"],
+        "A job that cannot be read is removed with all its rows, and jobs that wait for it go on as if it had been\ndeleted. The rows stay in the table quarantine.",
+    ),
+    noted(
         "db backup",
         &["tenure db backup --db jobs.db /backups/jobs.db"],
         "\

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::With;
@@ -9,6 +10,7 @@ use super::document::{self, Document};
 use crate::client::{Ask, Patience, Trouble, escaped};
 use crate::exit::Failure;
 use crate::output::{Shape, counted};
+use crate::unreadable;
 
 /// How many are shown if nobody says otherwise.
 const USUAL: usize = 50;
@@ -81,7 +83,17 @@ pub(crate) struct Ps {
 #[derive(Deserialize)]
 struct Page {
     items: Vec<Box<RawValue>>,
+    #[serde(default)]
+    unreadable: Vec<Value>,
     next_cursor: Option<String>,
+}
+
+/// The rest of the pages of a listing, without their jobs.
+#[derive(Default)]
+pub(super) struct Rest {
+    /// Cursor of the next page, if more jobs follow.
+    next_cursor: Option<String>,
+    unreadable: Vec<Value>,
 }
 
 impl Which {
@@ -122,12 +134,12 @@ fn show(which: &Which, how_many: &HowMany, with: &mut With) -> Result<(), Failur
         return as_one(which, most, with);
     }
     let (mut first, mut shown) = (true, 0);
-    let more = pages(which, most, with, |with, items| {
+    let rest = pages(which, most, with, |with, items| {
         let documents = Document::all(items)?;
         shown += documents.len();
         document::rows(&mut with.out, &documents, std::mem::take(&mut first))
     })?;
-    if more.is_some() {
+    if rest.next_cursor.is_some() {
         with.out.tell(&format!(
             "{} shown, more match; list more with --limit N or --all",
             counted(shown as u64, "job")
@@ -139,24 +151,28 @@ fn show(which: &Which, how_many: &HowMany, with: &mut With) -> Result<(), Failur
 /// One page as the server would say it, if it had no bound.
 fn as_one(which: &Which, most: usize, with: &mut With) -> Result<(), Failure> {
     let mut all = Vec::new();
-    let next = pages(which, most, with, |_, items| {
+    let Rest { next_cursor, unreadable } = pages(which, most, with, |_, items| {
         all.extend(items.iter().map(|item| item.get().to_owned()));
         Ok(())
     })?;
-    let next = serde_json::json!(next);
-    with.out.document(&format!("{{\"items\":[{}],\"next_cursor\":{next}}}", all.join(",")))
+    let next = serde_json::json!(next_cursor);
+    let unreadable = match unreadable.as_slice() {
+        [] => String::new(),
+        jobs => format!("\"unreadable\":{},", serde_json::json!(jobs)),
+    };
+    with.out.document(&format!("{{\"items\":[{}],{unreadable}\"next_cursor\":{next}}}", all.join(",")))
 }
 
-/// Asks for page after page, and answers from where on it would go on.
+/// Asks for page after page, and names the jobs that cannot be read.
 pub(super) fn pages(
     which: &Which,
     most: usize,
     with: &mut With,
     mut each: impl FnMut(&mut With, &[Box<RawValue>]) -> Result<(), Failure>,
-) -> Result<Option<String>, Failure> {
-    let (mut cursor, mut left, mut patience) = (None::<String>, most, Patience::new());
+) -> Result<Rest, Failure> {
+    let (mut rest, mut left, mut patience) = (Rest::default(), most, Patience::new());
     while left > 0 {
-        let ask = Ask::get(format!("/v1/jobs{}", which.query(left.min(PAGE), cursor.as_deref())));
+        let ask = Ask::get(format!("/v1/jobs{}", which.query(left.min(PAGE), rest.next_cursor.as_deref())));
         let answer = match with.client.ask(&ask) {
             Ok(answer) => answer,
             Err(trouble) => {
@@ -170,10 +186,12 @@ pub(super) fn pages(
         left = left.saturating_sub(page.items.len());
         each(with, &page.items)?;
         with.out.flush()?;
-        cursor = page.next_cursor;
-        if cursor.is_none() {
+        rest.unreadable.extend(page.unreadable);
+        rest.next_cursor = page.next_cursor;
+        if rest.next_cursor.is_none() {
             break;
         }
     }
-    Ok(cursor)
+    unreadable::tell(&rest.unreadable, &with.out);
+    Ok(rest)
 }

@@ -141,6 +141,14 @@ pub(super) fn changed(id: JobId) -> Problem {
     )
 }
 
+/// A problem for a job with a row that cannot be read.
+fn unreadable(id: JobId) -> Problem {
+    let detail = format!(
+        "job {id} cannot be read, so it cannot be changed: update the server, or let an operator run `tenure db check`"
+    );
+    Problem::new(ProblemType::UnreadableData, detail)
+}
+
 /// What is told of a wish that was not granted.
 pub(super) fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Problem> {
     let why = match outcome {
@@ -150,6 +158,7 @@ pub(super) fn refusal(api: &Api, id: JobId, outcome: ChangeOutcome) -> Option<Pr
         ChangeOutcome::RefusedFinished => "it has ended",
         ChangeOutcome::RefusedUnfinished => "it has not ended",
         ChangeOutcome::RefusedChanged => return Some(changed(id)),
+        ChangeOutcome::RefusedUnreadable => return Some(unreadable(id)),
         ChangeOutcome::RefusedKeyHeld(other) => {
             if !api.reach().is_whole() {
                 // It may be one that whoever asks does not reach.

@@ -11,7 +11,7 @@ use crate::hide::{self, View};
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 use crate::tag::Tag;
-use crate::wire::{JobDocument, JobPage};
+use crate::wire::{JobDocument, JobPage, UnreadableDocument};
 
 /// Jobs that are read at once.
 const AT_ONCE: usize = 50;
@@ -67,7 +67,9 @@ pub(crate) async fn get(
         document
     };
     let items = page.jobs.iter().map(item).collect();
-    let page = JobPage { items, next_cursor: next_cursor.clone() };
+    let unreadable = page.unreadable.iter().map(UnreadableDocument::of);
+    let unreadable = unreadable.map(|job| if is_hidden { job.hidden() } else { job }).collect();
+    let page = JobPage { items, unreadable, next_cursor: next_cursor.clone() };
     // Whoever asks again and again, and has the page, is told just that.
     let tag = Tag::of(&serde_json::to_vec(&page).unwrap_or_default());
     if tag.is_known(&headers) {
@@ -82,7 +84,7 @@ pub(crate) async fn get(
 
 /// A page, which is shorter than was asked for if its jobs are large: an answer is whole in memory.
 async fn page(api: &Api, ask: PageAsk, seen: &[Condition]) -> Result<Page, Problem> {
-    let mut all = Page { jobs: Vec::new(), next: ask.after };
+    let mut all = Page { jobs: Vec::new(), unreadable: Vec::new(), next: ask.after };
     let (mut bytes, mut looked, now) = (0, 0, api.tenure().now());
     loop {
         let at_most = (ask.at_most - all.jobs.len()).min(AT_ONCE);
@@ -92,8 +94,10 @@ async fn page(api: &Api, ask: PageAsk, seen: &[Condition]) -> Result<Page, Probl
         let is_over = some.jobs.len() < at_most || some.next.is_none();
         looked += some.jobs.len();
         all.jobs.extend(some.jobs.into_iter().filter(|job| api.hiding().is_meant(seen, job, now)));
+        all.unreadable.extend(some.unreadable);
         all.next = some.next;
-        if is_over || all.jobs.len() == ask.at_most || bytes >= PAGE_BYTES || looked >= LOOKED_AT {
+        let is_full = all.jobs.len() == ask.at_most || all.unreadable.len() >= limits::PAGE_UNREADABLE;
+        if is_over || is_full || bytes >= PAGE_BYTES || looked >= LOOKED_AT {
             return Ok(all);
         }
     }

@@ -18,7 +18,7 @@ pub use lease::{
     AcquireAsk, BreakAsk, GiveBackAsk, HolderDocument, LeaseBreaks, LeaseEntryDocument, LeaseGranted,
     LeaseHistory, LeaseRenewed, NamedLease, NamedLeasePage, RenewAsk,
 };
-pub use page::{JobPage, LogLineDocument, LogPage};
+pub use page::{JobPage, LogLineDocument, LogPage, UnreadableDocument};
 pub use queue::{
     KindList, KindStats, LaneStats, QueueDocument, QueueLinks, QueueList, QueuePatch, QueueSpec, QueueStats,
     RateDocument, Stats, StepDocument,

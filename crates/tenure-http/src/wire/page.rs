@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tenure::LogLine;
+use tenure::{LogLine, UnreadableJob};
 
 use super::JobDocument;
 
@@ -11,8 +11,52 @@ use super::JobDocument;
 pub struct JobPage {
     /// Jobs, newest first.
     pub items: Vec<JobDocument>,
+    /// Jobs that cannot be read; omitted if there are none. All others are unaffected. They may match the request, as far
+    /// as can be told; only their IDs, queues and kinds are compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableDocument>,
     /// Cursor of the next page; omitted on the last page.
     pub next_cursor: Option<String>,
+}
+
+/// A job that cannot be read.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "UnreadableJob")]
+pub struct UnreadableDocument {
+    /// ID; omitted if it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Position in the order of acceptance.
+    pub number: u64,
+    /// Queue; omitted if it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Kind; omitted if it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Column that cannot be read, and the reason; omitted if args and errors are hidden, because it may quote them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl UnreadableDocument {
+    /// Creates the document of a job.
+    #[must_use]
+    pub fn of(job: &UnreadableJob) -> Self {
+        Self {
+            id: job.id.map(|id| id.to_string()),
+            number: job.seq,
+            queue: job.queue.as_ref().map(ToString::to_string),
+            kind: job.kind.as_ref().map(ToString::to_string),
+            reason: Some(job.reason.clone()),
+        }
+    }
+
+    /// Leaves out the reason.
+    #[must_use]
+    pub fn hidden(self) -> Self {
+        Self { reason: None, ..self }
+    }
 }
 
 /// A log line of an attempt.

@@ -12,7 +12,7 @@ use crate::Options;
 use crate::connection::Connection;
 use crate::fault::Effect;
 use crate::query::Query;
-use crate::schema;
+use crate::{repair, schema};
 
 /// Pages of a table that one statement looks at: 32 MiB.
 const STRETCH: i64 = 4096;
@@ -25,6 +25,10 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const PAGES: &str = "SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint FROM pg_class c
      WHERE c.relnamespace = to_regnamespace(current_schema()) AND c.relname = $1";
 
+const CORRECT: &str = "INSERT INTO tally (lane, scheduled, queued, blocked, running, succeeded, failed, cancelled)
+     VALUES ($1, ($2::int[])[1], ($2::int[])[2], ($2::int[])[3], ($2::int[])[4], ($2::int[])[5], ($2::int[])[6],
+         ($2::int[])[7])";
+
 /// Jobs of a lane in each state, and of all of them.
 type Places = [i64; ALL + 1];
 
@@ -35,16 +39,11 @@ type Places = [i64; ALL + 1];
 pub async fn check(url: &str, options: Options) -> Result<Vec<Finding>, Fault> {
     let database = database(url, options)?;
     let connection = &mut database.connect(None).await?;
-    let here = schema::look(connection, &database.options.schema).await?.here;
-    if here < schema::known() {
-        return Err(Fault::Broken(format!(
-            "its schema version {here} differs from this program's ({}); run `tenure db migrate` first",
-            schema::known()
-        )));
-    }
+    schema::demand_current(connection, &database.options.schema).await?;
     connection.in_transaction = true;
     connection.run(&[Query::new(BEGIN)], Effect::None).await?;
-    let mut findings = tallies(connection).await?;
+    let mut findings = repair::findings(connection, MOST).await?;
+    findings.extend(tallies(connection).await?);
     for probe in PROBES {
         findings.extend(ask(connection, probe).await?);
     }
@@ -72,34 +71,75 @@ async fn ask(connection: &mut Connection, probe: &Probe) -> Result<Vec<Finding>,
     Ok(findings)
 }
 
-/// Counts all jobs and compares that with the tallies.
-async fn tallies(connection: &mut Connection) -> Result<Vec<Finding>, Fault> {
+/// A lane with what its tallies say and what was counted.
+struct Counted {
+    lane: i32,
+    name: String,
+    places: Places,
+    told: [i64; ALL],
+}
+
+/// Counts all jobs. Answers the lanes, and the findings about jobs in none of them.
+async fn count(connection: &mut Connection) -> Result<(Vec<Counted>, Vec<Finding>), Fault> {
     let mut counted: BTreeMap<i32, Places> = BTreeMap::new();
     for (table, sql) in COUNTS {
         for stretch in stretches(connection, table).await? {
             for row in connection.read(of(sql, stretch)).await? {
-                let place = usize::try_from(row.get::<_, i32>(1)).unwrap_or(ALL).min(ALL);
-                counted.entry(row.get(0)).or_default()[place] += row.get::<_, i64>(2);
+                let place = usize::try_from(row.get::<_, i32>(1)).unwrap_or(ALL + 1);
+                // A job in an unknown state is reported as unreadable.
+                if let Some(jobs) = counted.entry(row.get(0)).or_default().get_mut(place) {
+                    *jobs += row.get::<_, i64>(2);
+                }
             }
         }
     }
-    let mut findings = Vec::new();
+    let mut lanes = Vec::new();
     for row in connection.read(Query::new(TALLIES)).await? {
-        let (lane, name): (i32, &str) = (row.get(0), row.get(1));
-        let counted = counted.remove(&lane).unwrap_or_default();
+        let lane = row.get(0);
         let mut told = [0; ALL];
         for (column, told) in (2..).zip(&mut told) {
             *told = row.get::<_, Option<i64>>(column).unwrap_or(0);
         }
-        findings.extend(compare(name, &counted, &told));
+        let places = counted.remove(&lane).unwrap_or_default();
+        lanes.push(Counted { lane, name: row.get(1), places, told });
     }
-    for (lane, places) in counted {
+    let lost = counted.into_iter().map(|(lane, places)| {
         let jobs = places.iter().copied().max().unwrap_or(0);
         let what = format!("up to {jobs} jobs are in lane {lane}, which does not exist");
-        findings.push(Finding { about: "lanes".to_owned(), what });
-    }
+        Finding { about: "lanes".to_owned(), what }
+    });
+    Ok((lanes, lost.collect()))
+}
+
+/// Compares what was counted with the tallies.
+async fn tallies(connection: &mut Connection) -> Result<Vec<Finding>, Fault> {
+    let (lanes, lost) = count(connection).await?;
+    let compared = lanes.iter().flat_map(|lane| compare(&lane.name, &lane.places, &lane.told));
+    let mut findings: Vec<Finding> = compared.chain(lost).collect();
     findings.truncate(10 * MOST);
     Ok(findings)
+}
+
+/// Corrects the tallies by what was counted, at one moment: what others add meanwhile is not changed.
+pub(crate) async fn recount(connection: &mut Connection) -> Result<(), Fault> {
+    connection.in_transaction = true;
+    connection.run(&[Query::new("BEGIN ISOLATION LEVEL REPEATABLE READ")], Effect::None).await?;
+    let (lanes, _) = count(connection).await?;
+    let mut queries = Vec::new();
+    for Counted { lane, places, told, .. } in lanes {
+        let missing: Vec<i32> = places
+            .iter()
+            .zip(told)
+            .map(|(counted, told)| i32::try_from(counted - told).unwrap_or(0))
+            .collect();
+        if missing.iter().any(|jobs| *jobs != 0) {
+            queries.push(Query::new(CORRECT).with(lane).with(missing));
+        }
+    }
+    queries.push(Query::new("COMMIT"));
+    connection.run(&queries, Effect::Commits).await?;
+    connection.in_transaction = false;
+    Ok(())
 }
 
 /// What is wrong with the numbers of one lane.

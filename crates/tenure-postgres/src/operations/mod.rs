@@ -1,6 +1,6 @@
 //! Looking after a database from outside. Nothing here opens a store, and nothing but [`migrate`] changes what is there.
 
-mod check;
+pub(crate) mod check;
 mod probes;
 mod status;
 
@@ -52,7 +52,7 @@ pub fn grants(options: &Options, role: &str) -> Result<String, Fault> {
     Ok(schema::grants(&options.schema, role))
 }
 
-fn database(url: &str, options: Options) -> Result<Database, Fault> {
+pub(crate) fn database(url: &str, options: Options) -> Result<Database, Fault> {
     Database::new(url, options, Time::Server(Arc::new(ServerClock::default())))
 }
 

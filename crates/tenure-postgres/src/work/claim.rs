@@ -345,7 +345,7 @@ fn read(
         kind: of.kind.clone(),
         queue: of.queue.clone(),
         args: Args::stored(row.get(3)),
-        priority: value::priority(row.get(6))?,
+        priority: value::priority(row, 6)?,
         created: value::instant(row, 8)?,
         terms: value::maybe_json(row, 9)?.map(Arc::new).unwrap_or_default(),
         state: running(ask.holder, now.after(ask.ttl), value::timestamp(due)?),

@@ -1,6 +1,6 @@
 //! Every other end of an ownership, by the whole job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::{Settlement, State, StateName};
 use tenure_store::{Fault, Settled};
@@ -9,6 +9,7 @@ use crate::link::Link;
 use crate::query::Query;
 use crate::rows::{self, Stored};
 use crate::transaction::Gate;
+use crate::value;
 use crate::writing::Writing;
 
 /// Ends ownerships, each under its own fence, after statements that are sent along.
@@ -47,10 +48,16 @@ async fn try_settle(
     reads.extend(rows::lock_running(&ids));
     reads.push(rows::by_ids(ids));
     let (mut writing, mut read) = Writing::begin(link, gate, reads).await?;
-    let mut jobs = BTreeMap::new();
+    let (mut jobs, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
     for row in read.pop().iter().flatten() {
-        let stored = rows::stored(row)?;
-        jobs.insert(stored.job.id, stored);
+        match rows::stored(row) {
+            Ok(stored) => drop(jobs.insert(stored.job.id, stored)),
+            Err(fault) => {
+                // Only this job cannot be settled.
+                tracing::error!(%fault, "cannot settle an unreadable job");
+                unreadable.insert(value::job_id(row, 1));
+            }
+        }
     }
     if jobs.values().any(|stored| writing.needs_gate(stored)) {
         writing.roll_back().await?;
@@ -59,7 +66,10 @@ async fn try_settle(
     writing.load_limits_of(jobs.values()).await?;
     let mut settled = Vec::with_capacity(settlements.len());
     for settlement in settlements {
-        settled.push(writing.settle_one(settlement, &mut jobs).await?);
+        settled.push(match unreadable.contains(&settlement.id()) {
+            true => Settled::Fenced,
+            false => writing.settle_one(settlement, &mut jobs).await?,
+        });
     }
     writing.tell_where_they_stand(settlements, &mut settled).await?;
     writing.commit().await?;

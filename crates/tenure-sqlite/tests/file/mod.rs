@@ -19,4 +19,5 @@ mod timers;
 mod timers_many;
 mod timers_shared;
 mod timers_whole;
+mod unreadable;
 mod wholeness;

@@ -15,7 +15,7 @@ impl Rows {
             return self.page_by_end(ask, at_most, now);
         }
         let (found, next) = self.scan(&ask.filter, ask.order, ask.after, at_most, now);
-        Page { jobs: found.into_iter().cloned().collect(), next }
+        Page { jobs: found.into_iter().cloned().collect(), unreadable: Vec::new(), next }
     }
 
     /// One page of a listing by ends.
@@ -38,14 +38,16 @@ impl Rows {
             |(at, _): &&(Timestamp, u64)| *at >= from && ask.filter.ended_before.is_none_or(|end| *at < end);
         let (mut jobs, mut place, mut looked_at) = (Vec::new(), None, 0);
         while jobs.len() < at_most && looked_at < limits::PAGE_EXAMINED {
-            let Some(at) = places.next().filter(within) else { return Page { jobs, next: None } };
+            let Some(at) = places.next().filter(within) else {
+                return Page { jobs, unreadable: Vec::new(), next: None };
+            };
             (place, looked_at) = (Some(*at), looked_at + 1);
             let job = self.jobs.get(&at.1).map(|row| &row.job);
             jobs.extend(job.filter(|job| ask.filter.means(job, now)).cloned());
         }
         let goes_on = places.next().is_some_and(|at| within(&at));
         let next = place.filter(|_| goes_on).map(|(at, seq)| Cursor::behind_end(at, seq));
-        Page { jobs, next }
+        Page { jobs, unreadable: Vec::new(), next }
     }
 
     /// The jobs that a filter means, and where to go on; a bounded number of rows is looked at.

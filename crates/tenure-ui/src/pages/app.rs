@@ -11,6 +11,7 @@ use super::logs::{self, Lines};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{self, between, button_with, list, proof, span, state, text, time};
+use crate::unreadable;
 use crate::visit::Visit;
 
 /// Runs that are shown.
@@ -32,7 +33,8 @@ async fn body(visit: &Visit, sort: &str, name: &str) -> Result<Markup, Trouble> 
         "triggered" => (visit.get(&runs_of(&set, name)).await.unwrap_or_default(), Vec::new()),
         _ => (Value::Null, said(visit, &path, &set).await),
     };
-    let runs = list(&runs, "items");
+    let listed = runs;
+    let runs = list(&listed, "items");
     let app = match app {
         // What it has done is there although nobody offers it any more.
         Err(trouble) if trouble.status == StatusCode::NOT_FOUND && !(runs.is_empty() && said.is_empty()) => {
@@ -61,7 +63,7 @@ async fn body(visit: &Visit, sort: &str, name: &str) -> Result<Markup, Trouble> 
             @for told in wrong(&app) { p.why { (told) } }
             (facts(visit, &set, &app, &schedule))
             section.card { (hosts(visit, &app)) }
-            @if sort == "triggered" { section.card { (run_table(visit, name, &set, runs)) } }
+            @if sort == "triggered" { section.card { (run_table(visit, name, &set, runs)) (unreadable::note(&listed)) } }
             @if let (Some(run), Some(lines)) = (runs.first(), &last) {
                 section.card { (logs::shown(visit, text(run, "id"), &[], lines, "Log of the last run")) }
             }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{HostId, Reserved, StateName, limits};
-use tenure_store::{Fault, Filter, Kinds, Order, PageAsk, Reserve, Turn, Want};
+use tenure_store::{Fault, Filter, Kinds, Order, Page, PageAsk, Reserve, Turn, Want};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::batch::Batch;
@@ -149,7 +149,8 @@ impl<App: Send + Sync + 'static> Drain<App> {
                 let filter = Filter { states: states.clone(), ..self.filter() };
                 let ask =
                     PageAsk { filter, order: Order::OldestFirst, after, at_most: 100, ..PageAsk::default() };
-                let page = duty.tenure().store().jobs(ask).await?;
+                // Messages are in order: one that cannot be read stops those behind it.
+                let page = duty.tenure().store().jobs(ask).await?.complete()?;
                 let first = page.jobs.into_iter().find(is_in_line);
                 after = page.next;
                 if first.is_some() || after.is_none() {
@@ -215,7 +216,7 @@ impl<App: Send + Sync + 'static> Drain<App> {
                 at_most,
                 ..PageAsk::default()
             };
-            let page = match duty.tenure().store().jobs(ask).await {
+            let page = match duty.tenure().store().jobs(ask).await.and_then(Page::complete) {
                 Ok(page) => page,
                 Err(fault) => {
                     give_back(batch, &mut pen.pending);

@@ -15,6 +15,7 @@ use super::job_new;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{self, STATES, count, empty, list, no_jobs, short, state, text, time};
+use crate::unreadable;
 use crate::visit::Visit;
 
 /// Jobs on a page.
@@ -92,12 +93,13 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         }
         div #list data-hold data-live=[is_live] {
             @if is_dear { (partly(visit, jobs.len(), looked_at, back_to.as_deref())) }
-            @if jobs.is_empty() && is_dear {}
+            @if jobs.is_empty() && !unreadable::of(&found).is_empty() { (table(visit, &found, acts)) }
+            @else if jobs.is_empty() && is_dear {}
             @else if jobs.is_empty() && stats["items"].as_array().is_some_and(Vec::is_empty) {
                 (no_jobs(visit, "No jobs yet", ""))
             } @else if jobs.is_empty() && wrong.is_none() {
                 (empty("No matching jobs", "Try another state or a wider search. Finished jobs are deleted when their retention period ends."))
-            } @else if wrong.is_none() { (table(visit, jobs, acts)) }
+            } @else if wrong.is_none() { (table(visit, &found, acts)) }
         }
         @if let Some(next) = next {
             p.more { a.button[is_dear] rel="next" href={ (to(chosen)) "&cursor=" (encoded(next)) } { @if is_dear { "Search further →" } @else { "Older jobs →" } } }
@@ -117,7 +119,8 @@ async fn look(visit: &Visit, path: &str) -> Result<Looked, Trouble> {
     let began = clock.moment();
     let (mut found, mut looked_at) = (visit.get(path).await?, limits::PAGE_EXAMINED);
     let path = path.split_once("&cursor=").map_or(path, |(path, _)| path);
-    while let Some(next) = found["next_cursor"].as_str().filter(|_| list(&found, "items").is_empty()) {
+    let is_empty = |found: &Value| list(found, "items").is_empty() && unreadable::of(found).is_empty();
+    while let Some(next) = found["next_cursor"].as_str().filter(|_| is_empty(&found)) {
         if looked_at >= MOST_LOOKED_AT || clock.moment().since(began) >= WITHIN {
             break;
         }
@@ -144,7 +147,8 @@ fn partly(visit: &Visit, found: usize, looked_at: usize, back_to: Option<&str>) 
     }
 }
 
-fn table(visit: &Visit, jobs: &[Value], acts: bool) -> Markup {
+fn table(visit: &Visit, found: &Value, acts: bool) -> Markup {
+    let jobs = list(found, "items");
     let columns = columns::chosen(visit);
     html! {
         div.wide tabindex="0" role="region" aria-label="Jobs" {
@@ -163,9 +167,10 @@ fn table(visit: &Visit, jobs: &[Value], acts: bool) -> Markup {
                         td { a.id href=(visit.at(&format!("jobs/{id}"))) title=(id) { (short(id)) } }
                         @for column in &columns { (columns::cell(visit, column, job)) }
                     }
-                } }
+                } (unreadable::rows(found, acts, columns.len())) }
             }
         }
+        @if !unreadable::of(found).is_empty() { (unreadable::hint()) }
     }
 }
 

@@ -1,0 +1,422 @@
+//! A row that cannot be read hides no other: for every column of every table that tells of jobs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use tenure_core::{
+    AfterJobs, Cause, Due, Failure, Head, IfFailed, Key, LimitKey, LogLine, Name, NewJob, OnConflict,
+    OrderingKey, Output, RetryPolicy, StateName, Terms, Unique, UniqueKey, Verdict, Window,
+};
+use tenure_sqlite::{Options, SqliteStore, check, repair};
+use tenure_store::{
+    Change, ChangeOutcome, Clock, Filter, Held, Jobs, ListedBy, ManualClock, Order, PageAsk, Report,
+    Selection, Settled, Store, Views,
+};
+
+use crate::given::agree::assert_agrees;
+use crate::given::{ask, file, host, new_job, runtime, settle};
+
+/// Tables that tell of jobs.
+const TABLES: [&str; 20] = [
+    "job",
+    "standing",
+    "attempt",
+    "log",
+    "tag",
+    "unique_key",
+    "ready",
+    "later",
+    "chain",
+    "chained",
+    "stepped_aside",
+    "limit_key",
+    "limit_line",
+    "dependency",
+    "awaited_end",
+    "share",
+    "present_round",
+    "fair_place",
+    "lane",
+    "queue",
+];
+
+/// Tables whose rows are a job's own.
+const OWN: [&str; 4] = ["job", "standing", "attempt", "log"];
+
+/// Wrong JSON, wrong types, numbers out of range, and text that is none.
+fn bad_values() -> [Value; 7] {
+    [
+        Value::Integer(i64::MAX),
+        Value::Integer(-7),
+        Value::Integer(77),
+        Value::Text("{torn".to_owned()),
+        Value::Text("[\"a list\"]".to_owned()),
+        Value::Blob(vec![0xff]),
+        Value::Null,
+    ]
+}
+
+fn key(text: &str) -> Key {
+    Key::new("key", text).unwrap()
+}
+
+fn on(number: u64, terms: Terms) -> NewJob {
+    NewJob { terms: Arc::new(terms), ..new_job(number) }
+}
+
+/// A file with jobs in every state and with every key, and its clock.
+async fn fill(path: &Path, clock: &ManualClock) -> usize {
+    let store = SqliteStore::open(path, Options::default(), Arc::new(clock.clone())).unwrap();
+    let retry = Some(RetryPolicy { max_attempts: 2, ..RetryPolicy::default() });
+    let tags = vec![Name::new("tag", "red").unwrap()];
+    let share = Some(key("tenant"));
+    let ends = Terms { retry: retry.clone(), tags: tags.clone(), ..Terms::default() };
+    store.enqueue((1..=4).map(|number| on(number, ends.clone())).collect()).await.unwrap();
+    let mut granted = store.reserve(ask(host(1), 4)).await.unwrap().jobs.into_iter();
+    let mut next = || granted.next().unwrap();
+    let (succeeds, fails, retries, runs) = (next(), next(), next(), next());
+    for reserved in [&succeeds, &fails, &retries, &runs] {
+        let held = Held { id: reserved.job().id, seq: reserved.job().seq, fence: reserved.job().fence };
+        let line = LogLine { delivery: 1, number: LogLine::NEXT, at: clock.now(), text: "said".to_owned() };
+        store.report(vec![Report { held, progress: None, lines: vec![line] }]).await.unwrap();
+    }
+    let output = Output { value: b"{}".to_vec(), place: None };
+    let failure = || Failure::new(Cause::Error, "no");
+    store
+        .settle(
+            vec![
+                settle(succeeds, Verdict::Succeeded(Some(output))),
+                settle(fails, Verdict::Failed(failure())),
+                settle(retries, Verdict::Retry { failure: failure(), due: None }),
+            ],
+            None,
+        )
+        .await
+        .unwrap();
+    let ordering = |order: &str, head| Some(OrderingKey { key: key(order), head });
+    let limit = Some(LimitKey { key: key("smtp"), most: Some(1) });
+    let after = Some(AfterJobs { jobs: vec![new_job(4).id], if_failed: IfFailed::Cancel });
+    let unique = Some(Unique {
+        key: UniqueKey([7; 16]),
+        window: Window::WhileUnfinished,
+        on_conflict: OnConflict::Reject,
+    });
+    let later = Due::In(Duration::from_secs(3_600));
+    let some = [
+        on(5, Terms { unique, tags, ..Terms::default() }),
+        NewJob { due: later, ..new_job(6) },
+        on(7, Terms { ordering: ordering("cart", Head::Block), ..Terms::default() }),
+        on(8, Terms { ordering: ordering("cart", Head::Block), ..Terms::default() }),
+        on(9, Terms { ordering: ordering("box", Head::StepAside), ..Terms::default() }),
+        NewJob {
+            due: later,
+            ..on(10, Terms { ordering: ordering("box", Head::StepAside), ..Terms::default() })
+        },
+        on(11, Terms { limit: limit.clone(), ..Terms::default() }),
+        on(12, Terms { limit: limit.clone(), ..Terms::default() }),
+        NewJob { due: later, ..on(13, Terms { limit, ..Terms::default() }) },
+        on(14, Terms { after, ..Terms::default() }),
+        on(15, Terms { share: share.clone(), ..Terms::default() }),
+        on(16, Terms { share, ..Terms::default() }),
+    ];
+    let jobs = 4 + some.len();
+    store.enqueue(some.to_vec()).await.unwrap();
+    store.close().await.unwrap();
+    jobs
+}
+
+/// The numbers of the jobs that are listed, and of those that are marked as unreadable.
+async fn listed(store: &SqliteStore, order: Order, by: ListedBy) -> Result<[BTreeSet<u64>; 2], String> {
+    let (mut jobs, mut odd, mut after) = (BTreeSet::new(), BTreeSet::new(), None);
+    // As small a page as may be: cursors have to go past what cannot be read.
+    for _ in 0..100 {
+        let ask = PageAsk { order, by, after, at_most: 2, ..PageAsk::default() };
+        let page = store.jobs(ask).await.map_err(|fault| fault.to_string())?;
+        jobs.extend(page.jobs.iter().map(|job| job.seq));
+        odd.extend(page.unreadable.iter().map(|job| job.seq));
+        after = page.next;
+        if after.is_none() {
+            return Ok([jobs, odd]);
+        }
+    }
+    Err("a listing without an end".to_owned())
+}
+
+/// Columns of a table, those of its key first.
+fn columns(conn: &Connection, table: &str) -> (Vec<String>, Vec<String>) {
+    let mut info = conn.prepare(&format!("PRAGMA table_info({table})")).unwrap();
+    let columns: Vec<(String, i64)> =
+        info.query_map([], |row| Ok((row.get(1)?, row.get(5)?))).unwrap().map(Result::unwrap).collect();
+    let keys = columns.iter().filter(|(_, key)| *key > 0).map(|(name, _)| name.clone()).collect();
+    (keys, columns.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Puts a bad value into the first row that has one there; `false` if the file refuses it.
+fn spoil(conn: &Connection, table: &str, column: &str, bad: &Value, as_text: bool) -> bool {
+    let (keys, _) = columns(conn, table);
+    let keys = keys.join(", ");
+    let value = if as_text { "CAST(?1 AS TEXT)" } else { "?1" };
+    let sql = format!(
+        "UPDATE {table} SET {column} = {value} WHERE ({keys}) = (SELECT {keys} FROM {table}
+             ORDER BY {column} IS NULL, {keys} LIMIT 1)"
+    );
+    conn.execute(&sql, [bad]).is_ok_and(|changed| changed == 1)
+}
+
+/// Returns the problems of a store with this damage.
+async fn problems(path: &Path, clock: &ManualClock, table: &str, jobs: usize) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let store = match SqliteStore::open(path, Options::default(), Arc::new(clock.clone())) {
+        Ok(store) => store,
+        Err(fault) => return vec![format!("cannot be opened: {fault}")],
+    };
+    let mut odd = 0;
+    for order in [Order::NewestFirst, Order::OldestFirst] {
+        match listed(&store, order, ListedBy::Acceptance).await {
+            Err(fault) => wrong.push(format!("list: {fault}")),
+            Ok([read, unreadable]) => {
+                odd = unreadable.len();
+                let most = if OWN.contains(&table) { 1 } else { jobs };
+                if read.len() + odd != jobs || odd > most {
+                    wrong.push(format!("list: {} jobs and {odd} unreadable ones", read.len()));
+                }
+            }
+        }
+        if let Err(fault) = listed(&store, order, ListedBy::End).await {
+            wrong.push(format!("list by end: {fault}"));
+        }
+    }
+    let delete = store.change(Change::Delete, Selection::Ids((1..=16).map(|n| new_job(n).id).collect()));
+    if OWN.contains(&table) {
+        match delete.await {
+            Err(fault) => wrong.push(format!("delete: {fault}")),
+            Ok(changed) => {
+                let refused =
+                    |(_, outcome): &&(_, ChangeOutcome)| *outcome == ChangeOutcome::RefusedUnreadable;
+                let refused = changed.outcomes.iter().filter(refused).count();
+                if refused > odd {
+                    wrong.push(format!("delete: {refused} unreadable"));
+                }
+            }
+        }
+    }
+    store.close().await.unwrap();
+    wrong
+}
+
+/// Returns the problems of a damaged file once it is repaired.
+async fn repaired(path: &Path, clock: &ManualClock) -> Vec<String> {
+    let options = Options::default();
+    let unreadable = |path: &Path| {
+        let found = check(path, &options).map_err(|fault| fault.to_string())?;
+        Ok::<_, String>(found.into_iter().filter(|finding| finding.about == "unreadable").count())
+    };
+    let before = unreadable(path);
+    let planned = repair(path, &options, clock, true).unwrap().moved.len();
+    if before != Ok(planned) {
+        return vec![format!("check: {before:?}, but {planned} to repair")];
+    }
+    let moved = match repair(path, &options, clock, false) {
+        Ok(repaired) => repaired.moved,
+        Err(fault) => return vec![format!("repair: {fault}")],
+    };
+    if moved.len() != planned || moved.iter().any(|moved| moved.rows == 0) {
+        return vec![format!("repair: {moved:?}")];
+    }
+    let mut wrong = Vec::new();
+    if planned > 0 && unreadable(path) != Ok(0) {
+        wrong.push(format!("check after the repair: {:?}", check(path, &options)));
+    }
+    if planned > 0 {
+        let agrees = std::panic::catch_unwind(|| assert_agrees(&Connection::open(path).unwrap()));
+        wrong.extend(agrees.err().map(|why| format!("repair: {:?}", why.downcast_ref::<String>())));
+    }
+    wrong
+}
+
+/// T078, KD-4, KD-9.
+#[test]
+fn a_bad_value_in_any_column_hides_no_other_job() {
+    let (directory, base) = file();
+    let clock = ManualClock::new();
+    let runtime = runtime();
+    let jobs = runtime.block_on(fill(&base, &clock));
+    let conn = Connection::open(&base).unwrap();
+    conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let (mut wrong, mut tried) = (Vec::new(), 0);
+    for table in TABLES {
+        // A job with another number is another job to all other tables; `a_job_without_a_place_hides_no_other_job_and_is_found` tells of it.
+        for column in
+            columns(&conn, table).1.into_iter().filter(|name| (table, name.as_str()) != ("job", "seq"))
+        {
+            for (bad, as_text) in
+                bad_values().iter().map(|bad| (bad, false)).chain([(&Value::Blob(vec![0xff]), true)])
+            {
+                let path = directory.path().join("damaged.db");
+                std::fs::copy(&base, &path).unwrap();
+                if !spoil(&Connection::open(&path).unwrap(), table, &column, bad, as_text) {
+                    continue;
+                }
+                tried += 1;
+                if OWN.contains(&table) {
+                    wrong.extend(
+                        runtime
+                            .block_on(repaired(&copy(&path, "repaired.db"), &clock))
+                            .into_iter()
+                            .map(|what| format!("{table}.{column} = {bad:?}: {what}")),
+                    );
+                }
+                let found = runtime.block_on(problems(&path, &clock, table, jobs));
+                wrong.extend(found.into_iter().map(|what| format!("{table}.{column} = {bad:?}: {what}")));
+            }
+        }
+    }
+    assert!(tried > 300, "{tried} values were tried");
+    assert!(wrong.is_empty(), "{} of {tried}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn copy(path: &Path, name: &str) -> std::path::PathBuf {
+    let to = path.with_file_name(name);
+    for suffix in ["", "-wal", "-shm"] {
+        let beside = |path: &Path| std::path::PathBuf::from(format!("{}{suffix}", path.display()));
+        let _ = std::fs::remove_file(beside(&to));
+        if beside(path).exists() {
+            std::fs::copy(beside(path), beside(&to)).unwrap();
+        }
+    }
+    to
+}
+
+/// No cursor can name its place, so no list shows it. The check does.
+#[test]
+fn a_job_without_a_place_hides_no_other_job_and_is_found() {
+    let (_directory, path) = file();
+    let clock = ManualClock::new();
+    runtime().block_on(async {
+        let store = SqliteStore::open(&path, Options::default(), Arc::new(clock.clone())).unwrap();
+        store.enqueue((1..=5).map(new_job).collect()).await.unwrap();
+        Connection::open(&path).unwrap().execute("UPDATE job SET seq = -7 WHERE seq = 3", []).unwrap();
+        for order in [Order::NewestFirst, Order::OldestFirst] {
+            let [read, _] = listed(&store, order, ListedBy::Acceptance).await.unwrap();
+            assert_eq!(read, BTreeSet::from([1, 2, 4, 5]));
+        }
+        store.close().await.unwrap();
+    });
+    let found = check(&path, &Options::default()).unwrap();
+    assert!(found.iter().any(|finding| finding.what.contains("column job.seq: seq -7")), "{found:?}");
+    let moved = repair(&path, &Options::default(), &clock, false).unwrap().moved;
+    assert_eq!((moved.len(), moved[0].job.as_str()), (1, new_job(3).id.to_string().as_str()));
+}
+
+/// More of them than one page names: the next page names the following ones, and the jobs between are not lost.
+#[test]
+fn pages_go_past_any_number_of_unreadable_jobs() {
+    let (_directory, path) = file();
+    let clock = ManualClock::new();
+    runtime().block_on(async {
+        let store = SqliteStore::open(&path, Options::default(), Arc::new(clock.clone())).unwrap();
+        store.enqueue((1..=250).map(new_job).collect()).await.unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute("UPDATE job SET terms = '{torn' WHERE seq BETWEEN 11 AND 240", []).unwrap();
+        for order in [Order::NewestFirst, Order::OldestFirst] {
+            let [read, odd] = listed(&store, order, ListedBy::Acceptance).await.unwrap();
+            assert_eq!((read.len(), odd.len()), (20, 230));
+        }
+        let ask = PageAsk { at_most: 1000, ..PageAsk::default() };
+        let page = store.jobs(ask).await.unwrap();
+        assert_eq!((page.jobs.len(), page.unreadable.len()), (10, 100));
+        let first = &page.unreadable[0];
+        assert_eq!((first.seq, first.id), (240, Some(new_job(240).id)));
+        assert!(first.reason.starts_with("column job.terms: "), "{}", first.reason);
+        // A filter by another kind rules them out; one by a state does not.
+        let other_kind =
+            Filter { kinds: vec![tenure_core::Kind::new("other").unwrap()], ..Filter::default() };
+        let page = store.jobs(PageAsk { filter: other_kind, ..PageAsk::default() }).await.unwrap();
+        assert_eq!((page.jobs.len(), page.unreadable.len()), (0, 0));
+        // A bulk change goes on behind them.
+        let everything = Selection::Matching { filter: Filter::default(), after: None };
+        let mut changed = store.change(Change::Delete, everything).await.unwrap();
+        let mut done = changed.outcomes.len();
+        while let Some(after) = changed.next {
+            let rest = Selection::Matching { filter: Filter::default(), after: Some(after) };
+            changed = store.change(Change::Delete, rest).await.unwrap();
+            done += changed.outcomes.len();
+        }
+        assert_eq!(done, 20);
+        let fault = store.job(new_job(11).id).await.unwrap_err();
+        assert_eq!(fault.cause(), Some(tenure_store::FaultCause::UnreadableData));
+        store.close().await.unwrap();
+    });
+}
+
+/// A worker that settles several jobs at once loses none of the others.
+#[test]
+fn a_running_job_that_cannot_be_read_keeps_no_other_from_being_settled() {
+    let (_directory, path) = file();
+    runtime().block_on(async {
+        let clock = Arc::new(ManualClock::new());
+        let store = SqliteStore::open(&path, Options::default(), clock).unwrap();
+        store.enqueue((1..=2).map(new_job).collect()).await.unwrap();
+        let granted = store.reserve(ask(host(1), 2)).await.unwrap().jobs;
+        Connection::open(&path).unwrap().execute("UPDATE job SET terms = '{torn' WHERE seq = 1", []).unwrap();
+        let failure = || Failure::new(Cause::Error, "no");
+        let settlements = granted.into_iter().map(|job| settle(job, Verdict::Failed(failure()))).collect();
+        let settled = store.settle(settlements, None).await.unwrap().settled;
+        assert_eq!(settled, [Settled::Fenced, Settled::Done(StateName::Failed)]);
+        store.close().await.unwrap();
+    });
+}
+
+/// Its turn, its room and its unique key become free, and jobs that wait for it go on.
+#[test]
+fn a_repaired_job_lets_go_of_all_that_it_holds() {
+    let (_directory, path) = file();
+    let clock = ManualClock::new();
+    let open = || SqliteStore::open(&path, Options::default(), Arc::new(clock.clone())).unwrap();
+    let runtime = runtime();
+    let unique = Some(Unique {
+        key: UniqueKey([7; 16]),
+        window: Window::WhileUnfinished,
+        on_conflict: OnConflict::Reject,
+    });
+    let ordering = Some(OrderingKey { key: key("cart"), head: Head::Block });
+    let limit = Some(LimitKey { key: key("smtp"), most: Some(1) });
+    let all = Terms { unique, ordering: ordering.clone(), limit: limit.clone(), ..Terms::default() };
+    runtime.block_on(async {
+        let store = open();
+        let after = Some(AfterJobs { jobs: vec![new_job(1).id], if_failed: IfFailed::Run });
+        store.enqueue(vec![on(1, all.clone())]).await.unwrap();
+        let rest = [
+            on(2, Terms { ordering, ..Terms::default() }),
+            on(3, Terms { limit, ..Terms::default() }),
+            on(4, Terms { after, ..Terms::default() }),
+        ];
+        store.enqueue(rest.to_vec()).await.unwrap();
+        store.close().await.unwrap();
+    });
+    Connection::open(&path).unwrap().execute("UPDATE job SET terms = '{torn' WHERE seq = 1", []).unwrap();
+    let moved = repair(&path, &Options::default(), &clock, false).unwrap().moved;
+    assert_eq!(moved.len(), 1);
+    assert_eq!(moved[0].job, new_job(1).id.to_string());
+    assert_agrees(&Connection::open(&path).unwrap());
+    assert_eq!(check(&path, &Options::default()).unwrap(), []);
+    let kept: String = Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT content FROM quarantine WHERE source = 'job'", [], |row| row.get(0))
+        .unwrap();
+    assert!(kept.contains("{torn") && kept.contains("\"seq\":1"), "{kept}");
+    runtime.block_on(async {
+        let store = open();
+        store.enqueue(vec![NewJob { id: new_job(5).id, ..on(5, all) }]).await.unwrap();
+        let granted = store.reserve(ask(host(1), 9)).await.unwrap().jobs;
+        let granted: BTreeSet<u64> = granted.iter().map(|reserved| reserved.job().seq).collect();
+        assert_eq!(granted, BTreeSet::from([2, 3, 4]), "5 waits for its turn and for room");
+        let running = store.counts().await.unwrap();
+        assert!(running.iter().any(|count| count.state == StateName::Running && count.jobs == 3));
+        store.close().await.unwrap();
+    });
+}
