@@ -29,6 +29,7 @@ const STEPS: &[Step] = &[
     Step { name: "0010_free_queues", sql: include_str!("migrations/0010_free_queues.sql") },
     Step { name: "0011_repeated", sql: include_str!("migrations/0011_repeated.sql") },
     Step { name: "0012_followed", sql: include_str!("migrations/0012_followed.sql") },
+    Step { name: "0013_lost_hosts", sql: include_str!("migrations/0013_lost_hosts.sql") },
 ];
 
 /// How long bringing the schema up to date may take. Whoever has very many jobs may need that.

@@ -19,8 +19,17 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// How long to wait between two tries to switch to the log while another program starts, too.
 const SWITCH_AGAIN: Duration = Duration::from_millis(5);
 
-/// The writing connection to a file that is ready for use, and the file's epoch.
-pub(crate) fn open(path: &Path, options: &Options) -> Result<(Connection, Epoch), Fault> {
+/// A file that is ready for use.
+pub(crate) struct Opened {
+    pub conn: Connection,
+    pub epoch: Epoch,
+    /// It is a backup that nothing has opened before.
+    pub is_new_backup: bool,
+    pub way: Way,
+}
+
+/// Opens a file for writing.
+pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Fault> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(Fault::Broken(format!(
             "SQLite {} is too old; 3.51.3 is the first version that cannot lose its write-ahead log",
@@ -35,19 +44,19 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<(Connection, Epoch)
     if conn.is_readonly(MAIN_DB).map_err(fail)? {
         return Err(broken(path, "the file is not writable; check its permissions"));
     }
-    let epoch = schema::migrate(&mut conn).map_err(|fault| of_file(path, fault))?;
+    let (epoch, is_new_backup) = schema::migrate(&mut conn).map_err(|fault| of_file(path, fault))?;
     switch_to_log(&conn, options).map_err(|fault| of_file(path, fault))?;
-    Ok((conn, epoch))
+    Ok(Opened { conn, epoch, is_new_backup, way: Way::Writes })
 }
 
-/// The same, or a connection that only looks at a file that may not be written, if that will do; and whether it is one.
-pub(crate) fn open_or_look(path: &Path, options: &Options) -> Result<(Connection, Epoch, Way), Fault> {
+/// The same, or a connection that only looks at a file that may not be written, if that will do.
+pub(crate) fn open_or_look(path: &Path, options: &Options) -> Result<Opened, Fault> {
     match open(path, options) {
-        Ok((conn, epoch)) => Ok((conn, epoch, Way::Writes)),
+        Ok(opened) => Ok(opened),
         Err(fault) if options.looks_if_it_may_not_write && path.exists() && !fault.is_passing() => {
             let conn = looking(path, options)?;
             let epoch = epoch(&conn, path)?;
-            Ok((conn, epoch, Way::Looks))
+            Ok(Opened { conn, epoch, is_new_backup: false, way: Way::Looks })
         }
         Err(fault) => Err(fault),
     }

@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     Step { name: "0004_records", sql: include_str!("migrations/0004_records.sql") },
     Step { name: "0005_ended", sql: include_str!("migrations/0005_ended.sql") },
     Step { name: "0006_queue_terms", sql: include_str!("migrations/0006_queue_terms.sql") },
+    Step { name: "0007_lost_hosts", sql: include_str!("migrations/0007_lost_hosts.sql") },
 ];
 
 const MIGRATION: &str = "CREATE TABLE migration (
@@ -41,8 +42,8 @@ pub(crate) fn check_version(version: i64) -> Result<(), Fault> {
 }
 
 /// Brings the schema up to date, in one transaction: several programs may start at once.
-/// Answers the epoch of the file, raised if the file is a copy that was never opened before.
-pub(crate) fn migrate(conn: &mut Connection) -> Result<Epoch, Fault> {
+/// Answers the epoch of the file, raised if the file is a copy that was never opened before, and whether it is one.
+pub(crate) fn migrate(conn: &mut Connection) -> Result<(Epoch, bool), Fault> {
     let fail = |error: rusqlite::Error| fault_of(&error);
     let txn = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     let version = number(&txn, "PRAGMA user_version").map_err(fail)?;
@@ -67,9 +68,9 @@ pub(crate) fn migrate(conn: &mut Connection) -> Result<Epoch, Fault> {
     if copying::is_part(&txn).map_err(fail)? {
         return Err(Fault::Broken(copying::PART.to_owned()));
     }
-    let epoch = settle_epoch(&txn).map_err(fail)?;
+    let settled = settle_epoch(&txn).map_err(fail)?;
     txn.commit().map_err(fail)?;
-    Ok(epoch)
+    Ok(settled)
 }
 
 fn latest() -> i64 {
@@ -117,7 +118,7 @@ fn check_step(conn: &Connection, number: i64, step: &Step) -> Result<(), Fault> 
 }
 
 /// A copy may have forgotten grants that the original made after it: its fences start above them.
-fn settle_epoch(conn: &Connection) -> Result<Epoch> {
+fn settle_epoch(conn: &Connection) -> Result<(Epoch, bool)> {
     let value = |name: &str| {
         conn.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get::<_, i64>(0))
     };
@@ -125,12 +126,12 @@ fn settle_epoch(conn: &Connection) -> Result<Epoch> {
     let epoch =
         u16::try_from(stored).map(Epoch::new).map_err(|_| unreadable(format_args!("epoch {stored}")))?;
     if value("restored")? == 0 {
-        return Ok(epoch);
+        return Ok((epoch, false));
     }
     let epoch = epoch.next();
     conn.execute("UPDATE meta SET value = ?1 WHERE name = 'epoch'", [epoch.number()])?;
     conn.execute("UPDATE meta SET value = 0 WHERE name = 'restored'", [])?;
-    Ok(epoch)
+    Ok((epoch, true))
 }
 
 fn number(conn: &Connection, sql: &str) -> Result<i64> {

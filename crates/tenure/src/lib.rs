@@ -127,8 +127,9 @@ pub use tenure_store::{
     Accepted, Call, CallMeasure, Chance, ChangeOutcome, ClaimMeasure, Clock, Copied, CopyRefusal, Count,
     Cursor, Event, Fault, FaultCause, Faults, FaultyStore, Filter, Finding, Happening, Hearing, Histogram,
     Host, InTheWay, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo,
-    LimitPage, ListedBy, ManualClock, MeasuredStore, Measures, MemoryStore, Migration, Moment, Oldest, Order,
-    Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renewal, Report,
-    Reported, Reserve, Settled, Sizes, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerAct,
-    TimerOutcome, TimerPage, TimerSeen, TimerSet, TimersAsk, Totals as CopyTotals, Want,
+    LimitPage, ListedBy, LostHost, ManualClock, MeasuredStore, Measures, MemoryStore, Migration, Moment,
+    Oldest, Order, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal,
+    Renewal, Report, Reported, Reserve, Settled, Sizes, SlotCursor, SlotPage, SlotsAsk, Status, Store,
+    SystemClock, TimerAct, TimerOutcome, TimerPage, TimerSeen, TimerSet, TimersAsk, Totals as CopyTotals,
+    Want,
 };

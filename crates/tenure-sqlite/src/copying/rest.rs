@@ -28,7 +28,7 @@ const ANYTHING: &str = "SELECT CASE
          WHEN EXISTS (SELECT 1 FROM meta WHERE name = 'copying') THEN 'parts of another copy' END";
 
 /// What no view shows.
-pub(crate) fn rest(conn: &Connection) -> Result<Rest> {
+pub(crate) fn rest(conn: &Connection, is_new_backup: bool) -> Result<Rest> {
     let (epoch, last_seq) = conn.query_row(EPOCH, [], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))?;
     let epoch =
         u16::try_from(epoch).map(Epoch::new).map_err(|_| unreadable(format_args!("epoch {epoch}")))?;
@@ -37,7 +37,7 @@ pub(crate) fn rest(conn: &Connection) -> Result<Rest> {
     let last = |row: &Row<'_>| Ok((value::seq(row.get(0)?)?, value::seq(row.get(1)?)?));
     let (last_version, last_number) = conn.query_row(LAST, [], last)?;
     let (last_seq, totals) = (value::seq(last_seq)?, totals(conn)?);
-    Ok(Rest { epoch, last_seq, last_version, last_number, buckets, totals })
+    Ok(Rest { epoch, last_seq, last_version, last_number, buckets, is_new_backup, totals })
 }
 
 fn totals(conn: &Connection) -> Result<Totals> {
