@@ -21,7 +21,7 @@ pub(crate) const STATES: [(&str, &str); 7] = [
 ];
 
 /// How apps, and jobs whose workers are gone, stand beside that, each with its sign.
-const STANDINGS: [(&str, &str); 9] = [
+const STANDINGS: [(&str, &str); 10] = [
     ("ready", "○"),
     ("starting", "▷"),
     ("resting", "◷"),
@@ -31,6 +31,7 @@ const STANDINGS: [(&str, &str); 9] = [
     ("wrong", "✕"),
     ("lost", "✕"),
     ("lapsed", "◷"),
+    ("not_responding", "◷"),
 ];
 
 /// How much of an id is shown before and behind what is left out.
