@@ -87,7 +87,9 @@ fn silent(visit: &Visit, crew: &[Value]) -> Vec<Said> {
     let now = visit.ui.tenure.now().to_string();
     let is_late = |worker: &&Value| {
         let since = between(text(worker, "alive_until"), &now);
-        is_lost(worker) && since.is_some_and(|since| since < LATELY)
+        // One that ends without saying so, and has nothing to lose, is on the page of workers only.
+        let has_lost = is_lost(worker) && !list(worker, "lost_jobs").is_empty();
+        has_lost && since.is_some_and(|since| since < LATELY)
     };
     let say = |words: Option<String>| words.map(|words| Said { words, to: visit.at("workers") });
     let overdue: Vec<&Value> =
