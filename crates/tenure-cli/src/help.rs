@@ -31,12 +31,12 @@ const GLOBAL: [&str; 2] = ["Server", "Output"];
 /// The commands by purpose, as `tenure --help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["dev", "open"]),
-    ("Jobs", &["submit", "ps", "logs", "job", "queue", "kind", "top", "event", "webhook"]),
+    ("Jobs", &["submit", "ps", "logs", "job", "bulk", "queue", "kind", "top", "stats", "event", "webhook"]),
     ("Schedules", &["schedule"]),
     ("Leases", &["lease"]),
     ("Programs", &["exec", "worker", "run", "app"]),
     ("Operate", &["doctor", "selftest", "db", "bench"]),
-    ("Server", &["serve", "token", "config", "context", "openapi"]),
+    ("Server", &["serve", "token", "audit", "config", "context", "openapi"]),
     ("Other", &["completions", "man", "version", "help"]),
 ];
 

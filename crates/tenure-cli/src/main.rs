@@ -2,7 +2,9 @@
 //! [`schedule`] explains schedules, [`db`] looks after stores, [`mod@bench`] measures.
 
 mod app;
+mod audit;
 mod bench;
+mod bulk;
 mod client;
 mod config;
 mod context;
@@ -33,6 +35,7 @@ mod selftest;
 mod serve;
 mod settings;
 mod span;
+mod stats;
 mod token;
 mod topics;
 mod traces;
@@ -75,6 +78,11 @@ enum Command {
     Ps(Box<job::PsAlias>),
     /// Show live statistics of all queues
     Top(Box<queue::Top>),
+    /// Show throughput and latency over time
+    Stats(Box<with::Asked<stats::Stats>>),
+    /// Manage bulk operations
+    #[command(subcommand)]
+    Bulk(Box<bulk::Bulk>),
     /// Manage queues: limits, pauses, statistics
     #[command(subcommand, alias = "queues")]
     Queue(Box<queue::Queues>),
@@ -94,6 +102,8 @@ enum Command {
     /// Manage schedules, and preview cron expressions
     #[command(subcommand, alias = "schedules")]
     Schedule(Box<schedule::Schedule>),
+    /// List changes made through a server, latest first
+    Audit(Box<with::Asked<with::Latest>>),
     /// Manage access tokens
     #[command(subcommand, alias = "tokens")]
     Token(Box<token::Tokens>),
@@ -229,6 +239,8 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Logs(logs) => job::logs(*logs),
         Command::Ps(ps) => job::ps(*ps),
         Command::Top(top) => queue::top(*top),
+        Command::Stats(stats) => stats::run(*stats),
+        Command::Bulk(bulk) => bulk::run(*bulk),
         Command::Queue(queues) => queue::run(*queues),
         Command::Lease(leases) => lease::run(*leases),
         Command::Exec(exec) => program::exec(*exec),
@@ -236,6 +248,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::App(args) => app::app(*args),
         Command::Worker(worker) => program::worker(*worker),
         Command::Schedule(schedule) => schedule::run(*schedule),
+        Command::Audit(audit) => audit::run(*audit),
         Command::Token(tokens) => token::run(*tokens),
         Command::Kind(kinds) => kind::run(*kinds),
         Command::Webhook(webhooks) => webhook::run(*webhooks),

@@ -16,6 +16,10 @@ use crate::with::{With, text};
 const LEASE_SECONDS: u64 = 30;
 /// How long the claim waits for the job, which is there.
 const WAIT_SECONDS: u64 = 5;
+/// The lease of all selftests: a name of its own for each would stay in the list of leases. Another selftest, or what is left of
+/// one that was killed, is waited for.
+const LEASE: &str = "selftest";
+const LEASE_WAIT_SECONDS: u64 = LEASE_SECONDS + WAIT_SECONDS;
 
 /// Arguments of `tenure selftest`.
 #[derive(Debug, Args)]
@@ -26,7 +30,6 @@ struct Try {
     /// The id of the job, and a part of each name.
     id: String,
     queue: String,
-    lease: String,
     job_token: String,
     lease_token: String,
     fence: u64,
@@ -64,7 +67,6 @@ pub(crate) fn run(_: &Selftest, with: &mut With) -> Result<(), Failure> {
     let id = JobId::new(SystemClock.now(), Chance::from_system().bits()).to_string();
     let mut it = Try {
         queue: format!("selftest-{id}"),
-        lease: format!("selftest-{id}"),
         id,
         job_token: String::new(),
         lease_token: String::new(),
@@ -148,10 +150,10 @@ impl Try {
     fn job(&self, what: &str) -> String {
         format!("/v1/jobs/{}{what}", escaped(&self.id))
     }
+}
 
-    fn lease(&self, what: &str) -> String {
-        format!("/v1/leases/{}{what}", escaped(&self.lease))
-    }
+fn lease(what: &str) -> String {
+    format!("/v1/leases/{LEASE}{what}")
 }
 
 fn reach(_: &mut Try, with: &With) -> Result<String, Wrong> {
@@ -213,8 +215,8 @@ fn settle_once(it: &mut Try, with: &With) -> Result<String, Wrong> {
 
 fn lose_a_lease(it: &mut Try, with: &With) -> Result<String, Wrong> {
     acquire(it, with)?;
-    with.client.ask(&Ask::post(it.lease("/break"), &json!({ "reason": "selftest", "after_seconds": 0 })))?;
-    let renewed = with.client.ask(&Ask::post(it.lease("/renew"), &json!({ "token": it.lease_token })));
+    with.client.ask(&Ask::post(lease("/break"), &json!({ "reason": "selftest", "after_seconds": 0 })))?;
+    let renewed = with.client.ask(&Ask::post(lease("/renew"), &json!({ "token": it.lease_token })));
     refused(renewed.map(drop), "a broken lease was renewed")
 }
 
@@ -224,7 +226,7 @@ fn lease_with_a_larger_fence(it: &mut Try, with: &With) -> Result<String, Wrong>
     if it.fence <= before {
         return otherwise(format!("the fencing token is {}; expected more than {before}", it.fence));
     }
-    with.client.ask(&Ask::post(it.lease("/release"), &json!({ "token": it.lease_token })))?;
+    with.client.ask(&Ask::post(lease("/release"), &json!({ "token": it.lease_token })))?;
     Ok(format!("{before}, then {}", it.fence))
 }
 
@@ -259,7 +261,8 @@ fn clean_up(it: &Try, with: &With) -> Result<String, Wrong> {
 
 fn acquire(it: &mut Try, with: &With) -> Result<(), Wrong> {
     let body = json!({ "ttl_seconds": LEASE_SECONDS, "owner": "tenure selftest" });
-    let granted = with.client.ask(&Ask::post(it.lease("/acquire"), &body))?.json()?;
+    let ask = Ask::post(lease("/acquire"), &body).or_wait(LEASE_WAIT_SECONDS, None);
+    let granted = with.client.ask(&ask)?.json()?;
     text(&granted, "/token").clone_into(&mut it.lease_token);
     let fence = text(&granted, "/fence").parse();
     it.fence = fence.map_err(|_| Wrong::Otherwise(format!("invalid fencing token {}", granted["fence"])))?;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tenure::{Clock, SystemClock, Timestamp};
+
 /// Reads `90s`, `500ms`, `5m`, `1h30m` or `2d`. A number alone says no unit, and so is refused unless it is nothing.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
     const ALLOWED: &str = "expected a number with a unit (ms, s, m, h or d), such as 500ms, 90s or 1h30m";
@@ -30,6 +32,15 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
         rest = &rest[unit_ends..];
     }
     if text.is_empty() { Err(ALLOWED.to_owned()) } else { Ok(sum) }
+}
+
+/// Reads an instant, or how long ago it was.
+pub(crate) fn since(text: &str) -> Result<Timestamp, String> {
+    if let Ok(instant) = text.parse() {
+        return Ok(instant);
+    }
+    let ago = span(text).map_err(|allowed| format!("{allowed}; or a time such as 2026-03-28T12:00:00Z"))?;
+    Ok(SystemClock.now().before(ago))
 }
 
 #[cfg(test)]

@@ -59,6 +59,17 @@ fn done_with(
     })
 }
 
+/// How many of a list are asked for at once, if it is bounded.
+const PAGE: usize = 200;
+
+/// The bound of a list that only grows.
+#[derive(Debug, Args)]
+pub(crate) struct Latest {
+    /// Entries to print, latest first
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) limit: usize,
+}
+
 /// Things of a server that have names.
 pub(crate) struct Named {
     /// Where they are, such as `/v1/leases`.
@@ -98,14 +109,25 @@ impl Named {
 
     /// Prints all that are at this path.
     pub(crate) fn list_at(&self, with: &mut With, path: &str, prefix: Option<&str>) -> Result<(), Failure> {
+        self.pages(with, path, prefix, usize::MAX)
+    }
+
+    /// Prints the first ones at this path, and says if there are more.
+    pub(crate) fn first_at(&self, with: &mut With, path: &str, most: usize) -> Result<(), Failure> {
+        self.pages(with, path, None, most)
+    }
+
+    fn pages(&self, with: &mut With, path: &str, prefix: Option<&str>, most: usize) -> Result<(), Failure> {
         let (mut cursor, mut patience, mut first) = (None::<String>, Patience::new(), true);
-        let mut all = Vec::new();
+        let (mut all, mut left) = (Vec::new(), most);
         loop {
-            let pairs = [("prefix", prefix), ("cursor", cursor.as_deref())];
+            let limit = (most < usize::MAX).then(|| left.min(PAGE).to_string());
+            let pairs = [("prefix", prefix), ("limit", limit.as_deref()), ("cursor", cursor.as_deref())];
             let pairs =
                 pairs.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", escaped(value?))));
             let pairs = pairs.collect::<Vec<_>>().join("&");
-            let question = if pairs.is_empty() { String::new() } else { format!("?{pairs}") };
+            let sign = if path.contains('?') { '&' } else { '?' };
+            let question = if pairs.is_empty() { String::new() } else { format!("{sign}{pairs}") };
             let answer = match with.client.ask(&Ask::get(format!("{path}{question}"))) {
                 Ok(answer) => answer,
                 Err(trouble) => {
@@ -115,6 +137,7 @@ impl Named {
             };
             patience.heard();
             let page: Page = serde_json::from_slice(&answer.body).map_err(|error| strange(&error))?;
+            left = left.saturating_sub(page.items.len());
             if with.out.shape() == Shape::Json {
                 all.extend(page.items.iter().map(|item| item.get().to_owned()));
             } else {
@@ -122,6 +145,10 @@ impl Named {
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
+                break;
+            }
+            if left == 0 {
+                with.out.tell(&format!("only the first {most}; pass --limit for more"));
                 break;
             }
         }
@@ -139,10 +166,11 @@ impl Named {
                 Shape::Table | Shape::Wide => table.row((self.cells)(&read, &with.out)),
                 Shape::Json | Shape::Jsonl => with.out.document(item.get())?,
                 Shape::Id => {
-                    let ids = ["name", "id", "worker_id"].map(|field| read[field].as_str());
+                    let ids = ["name", "id", "worker_id", "job_id"].map(|field| read[field].as_str());
                     // Names of workers are for people.
-                    let id = if ids[2].is_some() { ids[2] } else { ids[0].or(ids[1]) };
-                    with.out.id(self.what(), id.unwrap_or_default())?;
+                    let id = if ids[2].is_some() { ids[2] } else { ids[0].or(ids[1]).or(ids[3]) };
+                    let number = read["number"].as_u64().map(|number| number.to_string());
+                    with.out.id(self.what(), id.or(number.as_deref()).unwrap_or_default())?;
                 }
             }
         }

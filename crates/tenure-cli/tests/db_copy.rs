@@ -113,7 +113,36 @@ fn a_file_that_a_host_uses_is_copied_only_if_one_insists() {
     let told = complained(&copy(&["--from", "jobs.db", "--to", "new.db"], folder.path()), 6);
     assert!(told.contains("web-7 (pid 4711) counts as alive until 2"), "{told}");
     assert!(told.contains("--even-in-use"), "{told}");
-    // What was opened has nothing in it, and can be copied to.
+    assert!(!folder.path().join("new.db").exists(), "what was made for the copy is gone");
     let insists = ["--from", "jobs.db", "--to", "new.db", "--even-in-use"];
     assert!(said(&copy(&insists, folder.path())).contains("copied 3 jobs"));
+}
+
+#[test]
+fn a_backup_is_copied_at_once_whatever_the_source_runs() {
+    let folder = TempDir::new().unwrap();
+    filled(&folder, "jobs.db", 3);
+    let backup = folder.path().join("backup.db");
+    block_on(async {
+        let tenure = open(&folder, "jobs.db").await;
+        let (host, day) = (tenure::HostId::from_bytes([7; 16]), std::time::Duration::from_secs(86_400));
+        tenure.store().announce(host, "web-7 (pid 4711)", 1, &[], day).await.unwrap();
+        let queue = tenure::QueueName::default();
+        let wants = vec![tenure::Want { queue, kinds: tenure::Kinds::All, at_most: 1 }];
+        let ask = tenure::Reserve { holder: host, ttl: day, wants, at_most: 1 };
+        assert_eq!(tenure.store().reserve(ask).await.unwrap().jobs.len(), 1);
+        tenure.close().await.unwrap();
+    });
+    let output = program::run(&["db", "backup", "--db", "jobs.db", backup.to_str().unwrap()], folder.path());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        said(&copy(&["--from", "backup.db", "--to", "copy.db"], folder.path())).contains("copied 3 jobs")
+    );
+    let restored = block_on(async {
+        let tenure = open(&folder, "copy.db").await;
+        let hosts = tenure.hosts().await.unwrap();
+        tenure.close().await.unwrap();
+        hosts
+    });
+    assert_eq!(restored, []);
 }

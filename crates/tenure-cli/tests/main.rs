@@ -16,6 +16,7 @@ mod dev;
 mod exec;
 mod exit_codes;
 mod generators;
+mod histories;
 mod hostile;
 mod job;
 mod lease;

@@ -36,6 +36,12 @@ pub const BATCH_JOBS: usize = 100_000;
 pub const BATCH_BYTES: usize = 256 * 1024 * 1024;
 /// Most jobs that one reserve call hands out.
 pub const RESERVE_JOBS: usize = 1_000;
+/// Retention of a worker that stopped without saying so, so that people can see that it was lost.
+pub const LOST_HOSTS_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Most lost workers that are kept; older ones make room.
+pub const LOST_HOSTS: usize = 200;
+/// Most jobs that are listed of a lost worker.
+pub const LOST_JOBS: usize = 20;
 /// Most jobs that one page of a listing returns.
 pub const PAGE_JOBS: usize = 1_000;
 /// Characters of a search.

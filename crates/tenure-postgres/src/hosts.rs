@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tenure_core::{AppId, AppUse, HostId, Serves, claim_app};
-use tenure_store::{Answer, Fault, Host, Hosts};
+use tenure_core::{AppId, AppUse, HostId, Serves, claim_app, limits};
+use tenure_store::{Answer, Fault, Host, Hosts, LostHost};
 use tokio_postgres::Row;
 
 use crate::fault::{Effect, unreadable};
@@ -14,13 +14,22 @@ use crate::transaction::Gate;
 use crate::value;
 use crate::writing::Writing;
 
-const ANNOUNCE: &str = "INSERT INTO host (id, name, started, until, slots, serves)
-     SELECT $1, $2, n.now, n.now + $3, $4, $5 FROM (SELECT coalesce($6::bigint, micros()) AS now) n
+const ANNOUNCE: &str = "INSERT INTO host (id, name, started, until, slots, serves, heard)
+     SELECT $1, $2, n.now, n.now + $3, $4, $5, n.now FROM (SELECT coalesce($6::bigint, micros()) AS now) n
      ON CONFLICT (id) DO UPDATE SET
-         name = excluded.name, until = excluded.until, slots = excluded.slots, serves = excluded.serves";
+         name = excluded.name, until = excluded.until, slots = excluded.slots, serves = excluded.serves,
+         heard = excluded.heard";
 const RETIRE: &str = "DELETE FROM host WHERE id = $1";
-const ALIVE: &str = "SELECT id, name, started, until, slots, serves FROM host
+const ALIVE: &str = "SELECT id, name, started, until, slots, serves, heard FROM host
      WHERE until > (SELECT coalesce($1::bigint, micros())) ORDER BY id";
+const LOST: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now),
+     lost AS MATERIALIZED (SELECT h.* FROM host h
+         WHERE until <= (SELECT now FROM n) AND until > (SELECT now FROM n) - $2 ORDER BY until DESC, id LIMIT $3)
+     SELECT id, name, started, until, slots, serves, heard, ARRAY(
+         SELECT j.id FROM (SELECT DISTINCT seq FROM attempt WHERE holder = lost.id AND ended_by = 5 ORDER BY seq LIMIT $4) a
+         CROSS JOIN LATERAL (SELECT lane FROM standing WHERE seq = a.seq) s
+         CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = s.lane AND seq = a.seq) j ORDER BY a.seq)
+     FROM lost ORDER BY until DESC, id";
 const APPS: &str = "SELECT app, program, host, since, seen FROM app ORDER BY app";
 const APP: &str = "SELECT app, program, host, since, seen FROM app WHERE app = $1 FOR UPDATE";
 const KEEP_APP: &str = "INSERT INTO app (app, program, host, since, seen) VALUES ($1, $2, $3, $4, $5)";
@@ -86,6 +95,10 @@ impl Hosts for PostgresStore {
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
         Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(alive(link))))
     }
+
+    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
+        Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(lost(link))))
+    }
 }
 
 /// The hosts that are alive, by id.
@@ -95,14 +108,27 @@ pub(crate) async fn alive(link: &mut Link) -> Result<Vec<Host>, Fault> {
     rows.iter().map(host).collect()
 }
 
+/// The hosts that stopped without retiring, the latest loss first.
+async fn lost(link: &mut Link) -> Result<Vec<LostHost>, Fault> {
+    let lost = Query::new(LOST)
+        .with(link.database.time.told())
+        .with(value::micros(limits::LOST_HOSTS_KEPT))
+        .with(value::bound(limits::LOST_HOSTS))
+        .with(value::bound(limits::LOST_JOBS));
+    let rows = link.connection().await?.read(lost).await?;
+    rows.iter().map(|row| Ok(LostHost { host: host(row)?, jobs: value::job_ids(row, 7) })).collect()
+}
+
 fn host(row: &Row) -> Result<Host, Fault> {
+    let started = value::instant(row, 2)?;
     Ok(Host {
         id: value::host_id(row, 0).ok_or_else(|| unreadable("a host without an id"))?,
         name: row.get(1),
-        started: value::instant(row, 2)?,
+        started,
         until: value::instant(row, 3)?,
         slots: value::number(row.get(4))?,
         serves: value::maybe_json(row, 5)?.unwrap_or_default(),
+        heard: value::maybe_instant(row, 6)?.unwrap_or(started),
     })
 }
 

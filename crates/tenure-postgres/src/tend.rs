@@ -21,8 +21,12 @@ use crate::writing::Writing;
 /// Very many may come to their end at once.
 const FREE_KEYS: &str = "DELETE FROM unique_key WHERE ctid = ANY (ARRAY(SELECT ctid FROM unique_key
          WHERE until <= (SELECT coalesce($1::bigint, micros())) ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
-const GONE_HOSTS: &str = "DELETE FROM host WHERE ctid = ANY (ARRAY(SELECT ctid FROM host
-         WHERE until <= (SELECT coalesce($1::bigint, micros())) ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
+/// Lost hosts over their time, and the oldest beyond so many.
+const GONE_HOSTS: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()) AS now)
+     DELETE FROM host WHERE ctid = ANY (ARRAY(SELECT ctid FROM host
+         WHERE until <= (SELECT now FROM n) - $3
+             OR id IN (SELECT id FROM host WHERE until <= (SELECT now FROM n) ORDER BY until DESC, id OFFSET $4)
+         ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
 /// Grants of which nothing is left. One under which a transaction has checked in keeps what has got a standing since from
 /// being taken, and stays for as long.
 const SPENT: &str = "DELETE FROM granted WHERE ctid = ANY (ARRAY(SELECT ctid FROM granted
@@ -83,9 +87,10 @@ async fn line_up(link: &mut Link) -> Result<usize, Fault> {
 async fn clear(link: &mut Link, due: &Due) -> Result<bool, Fault> {
     let told = link.database.time.told();
     let bounded = |sql| Query::new(sql).with(told).with(value::bound(limits::SWEEP_ROWS));
+    let kept = value::micros(limits::LOST_HOSTS_KEPT);
     let (bounds, queries): (Vec<bool>, Vec<Query>) = [
         (Chore::FreeKeys, true, bounded(FREE_KEYS)),
-        (Chore::GoneHosts, true, bounded(GONE_HOSTS)),
+        (Chore::GoneHosts, true, bounded(GONE_HOSTS).with(kept).with(value::bound(limits::LOST_HOSTS))),
         (Chore::Tally, false, Query::new(FOLD)),
         (Chore::Spent, true, bounded(SPENT)),
     ]

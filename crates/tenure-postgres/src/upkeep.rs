@@ -92,7 +92,8 @@ const LOOK: &str = concat!(
          (SELECT true FROM standing WHERE expires <= (SELECT now FROM n) AND state >= 2 ORDER BY expires LIMIT 1)),
      (SELECT true FROM granted WHERE until <= (SELECT now FROM n) AND bit_count(seqs) = 0 ORDER BY until LIMIT 1),
      (SELECT true FROM unique_key WHERE until <= (SELECT now FROM n) ORDER BY until LIMIT 1),
-     EXISTS (SELECT FROM host WHERE until <= (SELECT now FROM n)),
+     (SELECT count(*) FILTER (WHERE until <= (SELECT now FROM n) - 86400000000) > 0 OR count(*) > 200
+         FROM host WHERE until <= (SELECT now FROM n)),
      (SELECT count(*) > 100 + 2 * (SELECT count(*) FROM lane)
          FROM (SELECT FROM tally LIMIT 101 + 2 * (SELECT count(*) FROM lane)) t),
      coalesce((SELECT true FROM record WHERE expires <= (SELECT now FROM n) ORDER BY expires LIMIT 1),
@@ -147,6 +148,7 @@ fn due(row: &Row) -> Due {
 #[cfg(test)]
 mod tests {
     use own_postgres::Server;
+    use tenure_core::limits;
 
     use super::*;
     use crate::plans::{fresh, plan_of};
@@ -176,6 +178,12 @@ mod tests {
             compared.push(look(&mut link).await.unwrap().1.is_some());
         }
         assert_eq!(compared, [true, false, false, true, false, false]);
+    }
+
+    #[test]
+    fn a_look_knows_how_long_and_how_many_lost_hosts_are_kept() {
+        let (kept, most) = (limits::LOST_HOSTS_KEPT.as_micros(), limits::LOST_HOSTS);
+        assert!(LOOK.contains(&format!("- {kept}) > 0 OR count(*) > {most}")));
     }
 
     #[tokio::test]

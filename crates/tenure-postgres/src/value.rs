@@ -139,6 +139,11 @@ pub(crate) fn job_id(row: &Row, column: usize) -> JobId {
     JobId::from_bytes(row.get::<_, Uuid>(column).into_bytes())
 }
 
+pub(crate) fn job_ids(row: &Row, column: usize) -> Vec<JobId> {
+    let ids: Vec<Uuid> = row.get(column);
+    ids.into_iter().map(|id| JobId::from_bytes(id.into_bytes())).collect()
+}
+
 pub(crate) fn maybe_job_id(row: &Row, column: usize) -> Option<JobId> {
     row.get::<_, Option<Uuid>>(column).map(|id| JobId::from_bytes(id.into_bytes()))
 }

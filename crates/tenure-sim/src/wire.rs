@@ -14,9 +14,9 @@ use tenure_core::{
 };
 use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Page, PageAsk,
-    Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Renew, Renewal, Report, Reported,
-    Reservation, Reserve, Selection, Store, Tended, Turn, Views,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, LostHost, Page,
+    PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Renew, Renewal, Report,
+    Reported, Reservation, Reserve, Selection, Store, Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -273,6 +273,10 @@ impl Hosts for Wire {
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
         self.send("hosts", |store| async move { store.hosts().await })
+    }
+
+    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
+        self.send("lost_hosts", |store| async move { store.lost_hosts().await })
     }
 }
 

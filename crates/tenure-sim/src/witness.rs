@@ -14,9 +14,9 @@ use tenure_core::{
 };
 use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, Order, Page,
-    PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renew, Renewal,
-    Report, Reported, Reservation, Reserve, Selection, Settled, Store, Tended, Turn, Views,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, LostHost, Order,
+    Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renew,
+    Renewal, Report, Reported, Reservation, Reserve, Selection, Settled, Store, Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -323,6 +323,10 @@ impl Hosts for Witness {
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
         self.store.hosts()
+    }
+
+    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
+        self.store.lost_hosts()
     }
 }
 

@@ -49,6 +49,9 @@ fn fill(conn: &Connection, partial: &Path) -> Result<(), Fault> {
         }
     }
     copy.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(())).map_err(fail)?;
+    copy.execute("INSERT INTO meta (name, value) VALUES ('backup', 1)", []).map_err(fail)?;
+    // The workers use the original: none of them is in the copy, or lost from it.
+    copy.execute("DELETE FROM host", []).map_err(fail)?;
     copy.close().map_err(|(_, error)| fail(error))
 }
 

@@ -19,12 +19,21 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// How long to wait between two tries to switch to the log while another program starts, too.
 const SWITCH_AGAIN: Duration = Duration::from_millis(5);
 
-/// The writing connection to a file that is ready for use, and the epoch that `follows` the file's last one.
+/// A file that is ready for use.
+pub(crate) struct Opened {
+    pub conn: Connection,
+    pub epoch: Epoch,
+    /// It is a backup that nothing has opened before.
+    pub is_new_backup: bool,
+    pub way: Way,
+}
+
+/// Opens a file for writing, in the epoch that `follows` its last one.
 pub(crate) fn open(
     path: &Path,
     options: &Options,
     follows: impl FnOnce(Epoch) -> Epoch,
-) -> Result<(Connection, Epoch), Fault> {
+) -> Result<Opened, Fault> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         return Err(Fault::Broken(format!(
             "SQLite {} is too old; 3.51.3 is the first version that cannot lose its write-ahead log",
@@ -39,25 +48,21 @@ pub(crate) fn open(
     if conn.is_readonly(MAIN_DB).map_err(fail)? {
         return Err(broken(path, "the file is not writable; check its permissions"));
     }
-    let epoch = schema::migrate(&mut conn, follows).map_err(|fault| of_file(path, fault))?;
+    let (epoch, is_new_backup) = schema::migrate(&mut conn, follows).map_err(|fault| of_file(path, fault))?;
     switch_to_log(&conn, options).map_err(|fault| of_file(path, fault))?;
-    Ok((conn, epoch))
+    Ok(Opened { conn, epoch, is_new_backup, way: Way::Writes })
 }
 
-/// The same, or a connection that only looks at a file that may not be written, if that will do; and whether it is one.
+/// The same, or a connection that only looks at a file that may not be written, if that will do.
 ///
 /// A file cannot tell whether it is a copy, or was put back as it was once. So each opening begins a new epoch.
-pub(crate) fn open_or_look(
-    path: &Path,
-    options: &Options,
-    clock: &dyn Clock,
-) -> Result<(Connection, Epoch, Way), Fault> {
+pub(crate) fn open_or_look(path: &Path, options: &Options, clock: &dyn Clock) -> Result<Opened, Fault> {
     match open(path, options, |last| last.next(clock.now(), Chance::from_system().bits())) {
-        Ok((conn, epoch)) => Ok((conn, epoch, Way::Writes)),
+        Ok(opened) => Ok(opened),
         Err(fault) if options.looks_if_it_may_not_write && path.exists() && !fault.is_passing() => {
             let conn = looking(path, options)?;
             let epoch = current_epoch(&conn, path)?;
-            Ok((conn, epoch, Way::Looks))
+            Ok(Opened { conn, epoch, is_new_backup: false, way: Way::Looks })
         }
         Err(fault) => Err(fault),
     }

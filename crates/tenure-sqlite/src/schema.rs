@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     Step { name: "0006_queue_terms", sql: include_str!("migrations/0006_queue_terms.sql") },
     Step { name: "0007_floor", sql: include_str!("migrations/0007_floor.sql") },
     Step { name: "0008_quarantine", sql: include_str!("migrations/0008_quarantine.sql") },
+    Step { name: "0009_lost_hosts", sql: include_str!("migrations/0009_lost_hosts.sql") },
 ];
 
 const MIGRATION: &str = "CREATE TABLE migration (
@@ -43,8 +44,12 @@ pub(crate) fn check_version(version: i64) -> Result<(), Fault> {
 }
 
 /// Brings the schema up to date, in one transaction: several programs may start at once.
-/// Returns the epoch of the file: the one that `follows` the last one, unless the file was made here.
-pub(crate) fn migrate(conn: &mut Connection, follows: impl FnOnce(Epoch) -> Epoch) -> Result<Epoch, Fault> {
+/// Returns the epoch of the file: the one that `follows` the last one, unless the file was made here. Also returns `true`
+/// if it is a backup that was never opened before.
+pub(crate) fn migrate(
+    conn: &mut Connection,
+    follows: impl FnOnce(Epoch) -> Epoch,
+) -> Result<(Epoch, bool), Fault> {
     let fail = |error: rusqlite::Error| fault_of(&error);
     let txn = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
     let version = number(&txn, "PRAGMA user_version").map_err(fail)?;
@@ -74,8 +79,9 @@ pub(crate) fn migrate(conn: &mut Connection, follows: impl FnOnce(Epoch) -> Epoc
         epoch = follows(epoch);
         epoch::keep(&txn, epoch).map_err(fail)?;
     }
+    let is_new_backup = txn.execute("DELETE FROM meta WHERE name = 'backup'", []).map_err(fail)? > 0;
     txn.commit().map_err(fail)?;
-    Ok(epoch)
+    Ok((epoch, is_new_backup))
 }
 
 fn latest() -> i64 {

@@ -14,11 +14,11 @@ use tenure_core::{
 use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
-    RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
-    TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers, check_wishes,
-    check_writes,
+    LedgerPage, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
+    QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
+    Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
+    TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers,
+    check_wishes, check_writes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -28,7 +28,7 @@ use crate::fault::fault_of;
 use crate::identity::{Identity, Lost};
 use crate::inspect::{broken, of_file};
 use crate::look::looking;
-use crate::open::Way;
+use crate::open::{Opened, Way};
 use crate::readers::Readers;
 use crate::writer::{Company, Writer};
 use crate::writing::Memory;
@@ -52,6 +52,8 @@ pub struct SqliteStore {
     commits: Arc<AtomicU64>,
     timers_aside: Arc<timers::Aside>,
     closed: AtomicBool,
+    /// It was made by `backup`, and this store is the first to open it.
+    pub(crate) is_new_backup: bool,
     lost: Arc<Lost>,
     /// The threads besides the writer; taken by whoever closes.
     threads: Mutex<Option<Threads>>,
@@ -72,7 +74,7 @@ impl SqliteStore {
     /// changed.
     pub fn open(path: impl AsRef<Path>, options: Options, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Fault> {
         let path = path.as_ref().to_owned();
-        let (conn, epoch, way) = open::open_or_look(&path, &options, &*clock)?;
+        let Opened { conn, epoch, is_new_backup, way } = open::open_or_look(&path, &options, &*clock)?;
         let mut memory = Memory::new(&conn, epoch).map_err(|error| of_file(&path, fault_of(&error)))?;
         memory.steps.look(&*clock);
         let read = || match way {
@@ -118,6 +120,7 @@ impl SqliteStore {
             commits,
             timers_aside,
             closed: AtomicBool::new(false),
+            is_new_backup,
             lost,
             threads: Mutex::new(Some(Threads { alive: threads_alive, stop_watch })),
         }))
@@ -335,6 +338,10 @@ impl Hosts for SqliteStore {
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
         Box::pin(self.read(hosts::alive))
+    }
+
+    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
+        Box::pin(self.read(hosts::lost))
     }
 }
 

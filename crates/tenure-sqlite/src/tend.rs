@@ -12,7 +12,9 @@ use crate::writing::Writing;
 pub(crate) const EXPIRED: &str =
     "SELECT seq FROM standing WHERE expires IS NOT NULL AND expires <= ?1 ORDER BY expires LIMIT ?2 + 0";
 pub(crate) const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until IS NOT NULL AND until <= ?1";
-pub(crate) const GONE_HOSTS: &str = "DELETE FROM host WHERE until <= ?1";
+/// Lost hosts over their time (?1), and the oldest beyond so many (?3) of those that are lost by now (?2).
+pub(crate) const GONE_HOSTS: &str = "DELETE FROM host WHERE until <= ?1
+     OR id IN (SELECT id FROM host WHERE until <= ?2 ORDER BY until DESC, id LIMIT -1 OFFSET ?3 + 0)";
 
 impl Writing<'_> {
     /// Sweeps, and removes what nobody needs any more.
@@ -21,7 +23,9 @@ impl Writing<'_> {
         let pruned = self.prune()?;
         let now = self.now.as_micros();
         self.conn.prepare_cached(FREE_KEYS)?.execute([now])?;
-        self.conn.prepare_cached(GONE_HOSTS)?.execute([now])?;
+        let oldest = self.now.before(limits::LOST_HOSTS_KEPT).as_micros();
+        let most = value::bound(limits::LOST_HOSTS);
+        self.conn.prepare_cached(GONE_HOSTS)?.execute([oldest, now, most])?;
         self.prune_shares()?;
         let gone = self.clear_line(limits::SWEEP_ROWS)?;
         let records_left = self.prune_records()?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tenure_core::{AppId, AppUse, HostId, QueueName, Serves, Serving, Timestamp};
+use tenure_core::{AppId, AppUse, HostId, JobId, QueueName, Serves, Serving, Timestamp};
 
 use crate::Answer;
 
@@ -16,6 +16,8 @@ pub struct Host {
     pub name: String,
     /// Time of its first announcement.
     pub started: Timestamp,
+    /// Time of its last announcement.
+    pub heard: Timestamp,
     /// Time at which it counts as dead unless it announces itself again.
     pub until: Timestamp,
     /// Number of jobs it runs at once, over all queues.
@@ -24,7 +26,22 @@ pub struct Host {
     pub serves: Vec<Serves>,
 }
 
+/// A program that stopped without retiring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LostHost {
+    /// The program, as it last announced itself.
+    pub host: Host,
+    /// Jobs that were taken from it, in order of acceptance; at most [`limits::LOST_JOBS`](tenure_core::limits::LOST_JOBS).
+    pub jobs: Vec<JobId>,
+}
+
 impl Host {
+    /// Returns `true` if it missed announcements: half of the time for which it counts as alive has passed since the last.
+    #[must_use]
+    pub fn is_silent(&self, now: Timestamp) -> bool {
+        now.since(self.heard) > self.until.since(self.heard) / 2
+    }
+
     /// The host as one that serves a queue and runs nothing yet; `None` if it does not serve the queue.
     #[must_use]
     pub fn serving(&self, queue: &QueueName) -> Option<Serving> {
@@ -59,4 +76,9 @@ pub trait Hosts {
 
     /// The hosts that are alive, by id.
     fn hosts(&self) -> Answer<'_, Vec<Host>>;
+
+    /// The hosts that stopped without retiring, the latest loss first; at most
+    /// [`limits::LOST_HOSTS`](tenure_core::limits::LOST_HOSTS), each for
+    /// [`limits::LOST_HOSTS_KEPT`](tenure_core::limits::LOST_HOSTS_KEPT).
+    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>>;
 }

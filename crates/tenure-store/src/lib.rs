@@ -42,7 +42,7 @@ pub use copying::{
 pub use fault::{Fault, FaultCause};
 pub use faulty::{Faults, FaultyStore, Tally};
 pub use filter::{Cursor, Filter, ListedBy, Order};
-pub use hosts::{Host, Hosts};
+pub use hosts::{Host, Hosts, LostHost};
 pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
     Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want, parts,

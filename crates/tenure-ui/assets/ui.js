@@ -12,7 +12,7 @@ const pause = one("#pause"), old = one("#old"), told = one("#told"), help = one(
 const atLatest = 5000, apart = 500, worriesAfter = 10000, tellsEvery = 10000;
 // A page that takes its server long is asked for less often: an open one is a hundredth of what one core can do.
 const share = 100, seldom = 30000, reloadsEvery = 60000;
-let pace = apart, isOther = false;
+let pace = apart, isOther = false, shown = null;
 const isLive = root.dataset.live === "on" && one("main [data-live]") !== null;
 let follows = true, paused = false, asking = false, again = false, lastAsked = 0, lastHeard = Date.now(), lastTold = 0, stream = null;
 
@@ -31,13 +31,18 @@ async function refresh() {
   asking = true;
   lastAsked = Date.now();
   try {
-    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    const known = shown ? { "if-none-match": shown } : {};
+    const answer = await fetch(location.href, { headers: { accept: "text/html", ...known } });
     if (answer.redirected) return say("Your session has ended. ", "Reload the page");
     const took = Number(/dur=([\d.]+)/.exec(answer.headers.get("server-timing") ?? "")?.[1] ?? 0);
     pace = Math.min(Math.max(apart, took * share), seldom);
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (!answer.ok && !one("main", fresh)) throw new Error(answer.status);
-    if (!isBusy()) paint(fresh);
+    // Nothing but ages has changed since the page that is shown.
+    if (answer.status !== 304) {
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (!answer.ok && !one("main", fresh)) throw new Error(answer.status);
+      // What somebody is in is not painted over: the next answer has to be a whole page.
+      shown = isBusy() || !paint(fresh) ? null : answer.headers.get("etag");
+    }
     lastHeard = Date.now();
     if (!isOther) say("");
   } catch {
@@ -70,14 +75,15 @@ function say(text, link) {
   }
 }
 
-// Only what is another one is put in place, and never what somebody is in.
+// Only what is another one is put in place, and never what somebody is in. Answers whether all of it is shown now.
 function paint(fresh) {
+  let isWhole = true;
   for (const part of all("main [data-live]")) {
     const now = fresh.getElementById(part.id);
     if (!now || same(now, part) || grow(part, now)) continue;
     const within = document.activeElement, isInLog = within.matches("[data-tail]");
-    if (part.contains(within) && !isInLog) continue;
-    if ("hold" in part.dataset && hold(part, now)) continue;
+    if (part.contains(within) && !isInLog) { isWhole = false; continue; }
+    if ("hold" in part.dataset && hold(part, now)) { isWhole = false; continue; }
     const at = chosenAt(part), tail = one("[data-tail]", part), wasAt = tail?.scrollTop;
     part.replaceChildren(...document.importNode(now, true).childNodes);
     choose(all(".rows tbody tr", part)[at]);
@@ -85,6 +91,7 @@ function paint(fresh) {
     if (log) follows ? toEnd(log) : log.scrollTop = wasAt ?? 0;
     if (log && tail === within) log.focus({ preventScroll: true });
   }
+  return isWhole;
 }
 
 const plain = (part) => part.innerHTML.replaceAll(/<time [^>]*>[^<]*/g, (time) => time.slice(0, time.indexOf(">")));

@@ -203,9 +203,7 @@ pub(crate) async fn break_lease(
     Form(filled): Form<Filled>,
 ) -> Response {
     if filled.get("typed") != Some(&name) {
-        let detail = "To break this lease, type its name exactly as shown. Nothing was changed; go back and try again.";
-        let trouble = Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Name does not match", detail);
-        return failed(&visit, trouble).await;
+        return pages::lease::mistyped(&visit, &name, &filled).await;
     }
     let reason = filled.get("reason").cloned().unwrap_or_default();
     let name = encoded(&name);

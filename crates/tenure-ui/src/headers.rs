@@ -7,6 +7,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::Ui;
+use crate::compact::{Accepts, compact};
 
 const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
@@ -15,8 +16,10 @@ const POLICY: &str = "default-src 'self'; frame-ancestors 'none'; base-uri 'none
 pub(crate) async fn set(State(ui): State<Ui>, request: Request, next: Next) -> Response {
     let clock = ui.tenure.store().clock();
     let began = clock.moment();
-    let mut response = next.run(request).await;
+    let accepts = Accepts::of(&request);
+    let response = next.run(request).await;
     let took = clock.moment().since(began).as_secs_f64() * 1_000.0;
+    let mut response = compact(accepts, response).await;
     // By this a page that keeps itself up to date knows how seldom it may ask.
     if let Ok(took) = HeaderValue::from_str(&format!("page;dur={took:.1}")) {
         response.headers_mut().insert(HeaderName::from_static("server-timing"), took);

@@ -15,6 +15,7 @@ mod acts;
 mod ansi;
 mod asking;
 mod assets;
+mod compact;
 mod drafts;
 mod guard;
 mod headers;

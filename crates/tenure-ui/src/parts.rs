@@ -21,7 +21,7 @@ pub(crate) const STATES: [(&str, &str); 7] = [
 ];
 
 /// How apps, and jobs whose workers are gone, stand beside that, each with its sign.
-const STANDINGS: [(&str, &str); 10] = [
+const STANDINGS: [(&str, &str); 11] = [
     ("unreadable", "✕"),
     ("ready", "○"),
     ("starting", "▷"),
@@ -32,6 +32,7 @@ const STANDINGS: [(&str, &str); 10] = [
     ("wrong", "✕"),
     ("lost", "✕"),
     ("lapsed", "◷"),
+    ("not_responding", "◷"),
 ];
 
 /// How much of an id is shown before and behind what is left out.

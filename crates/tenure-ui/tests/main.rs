@@ -5,6 +5,7 @@
 mod app_pages;
 mod cost;
 mod handy;
+mod health;
 mod site;
 mod truth;
 mod ui;

@@ -9,7 +9,7 @@ use tenure_core::{
     AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, SlotRecord, Timestamp, explain,
     limits,
 };
-use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Host, Store};
+use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Host, LostHost, Store};
 use tokio::sync::{broadcast, watch};
 
 use crate::app::Nameless;
@@ -287,6 +287,14 @@ impl Tenure {
     /// A fault of the store.
     pub async fn hosts(&self) -> Result<Vec<Host>, Error> {
         Ok(self.store().hosts().await?)
+    }
+
+    /// Returns the hosts that stopped without retiring within the last 24 hours, the latest loss first.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn lost_hosts(&self) -> Result<Vec<LostHost>, Error> {
+        Ok(self.store().lost_hosts().await?)
     }
 
     /// Subscribes to job events, as far as this process sees them. A receiver that falls behind learns how many

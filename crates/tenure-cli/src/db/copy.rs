@@ -1,6 +1,6 @@
 //! `tenure db copy`: all of a store into another one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use tenure::{Copied, CopyRefusal, CopyTotals, OpenOptions, PostgresOptions, Tenure};
@@ -74,6 +74,7 @@ fn kept(place: &str, which: &'static str) -> Result<Home, Failure> {
 async fn work(copy: &Copy, from: &Home, to: &Home) -> Result<(), Failure> {
     // Before anything else: whoever interrupts a start gets a clean stop, too.
     let interrupted = tokio::spawn(tenure::shutdown_signal());
+    let made = Made::if_new(to);
     let source = open(from, copy.from_schema.as_deref(), FROM).await?;
     let target = open(to, copy.to_schema.as_deref(), TO).await?;
     let names = (source.store().describe(), target.store().describe());
@@ -87,11 +88,14 @@ async fn work(copy: &Copy, from: &Home, to: &Home) -> Result<(), Failure> {
     progress.end();
     // Closing waits for what is being written.
     let closed = (source.close().await, target.close().await);
+    let is_removed = !matches!(copied, Some(Ok(Copied::Whole(_)))) && made.is_some_and(Made::remove);
     let Some(copied) = copied else {
-        screen::tell(&format!(
-            "tenure: {} may hold an incomplete copy, which cannot be opened; delete it before you copy again",
-            names.1
-        ));
+        if !is_removed {
+            screen::tell(&format!(
+                "tenure: {} may hold an incomplete copy, which cannot be opened; delete it before you copy again",
+                names.1
+            ));
+        }
         return Err(Failure::Interrupted);
     };
     match copied.map_err(|error| Failure::Copy(names.1.clone(), Box::new(error)))? {
@@ -100,7 +104,29 @@ async fn work(copy: &Copy, from: &Home, to: &Home) -> Result<(), Failure> {
             tell(copy.output, &names, totals);
             Ok(())
         }
-        Copied::Refused(why) => Err(refused(&names, &why)),
+        Copied::Refused(why) => Err(refused(&names, &why, is_removed)),
+    }
+}
+
+/// A file that this command makes, because it was not there.
+struct Made(PathBuf);
+
+impl Made {
+    fn if_new(to: &Home) -> Option<Self> {
+        let is_file = to.url.starts_with("sqlite:");
+        let path = to.kept_in.as_deref().filter(|_| is_file).map(PathBuf::from)?;
+        (!path.exists()).then_some(Self(path))
+    }
+
+    /// Removes the file and what SQLite keeps beside it; answers whether it is gone.
+    fn remove(self) -> bool {
+        for suffix in ["-wal", "-shm"] {
+            let mut beside = self.0.clone().into_os_string();
+            beside.push(suffix);
+            // It is only there if the file was not closed.
+            let _ = std::fs::remove_file(beside);
+        }
+        std::fs::remove_file(&self.0).is_ok()
     }
 }
 
@@ -117,7 +143,12 @@ fn at(which: &'static str, error: tenure::Error) -> Failure {
     Failure::At { which, source: Box::new(error) }
 }
 
-fn refused((from, to): &(String, String), why: &CopyRefusal) -> Failure {
+fn refused((from, to): &(String, String), why: &CopyRefusal, is_removed: bool) -> Failure {
+    let (incomplete, delete) = if is_removed {
+        ("was incomplete and is removed", "")
+    } else {
+        ("is incomplete and cannot be opened", ", delete the copy")
+    };
     match why {
         CopyRefusal::NoCopies => Failure::Usage(why.to_string()),
         CopyRefusal::Occupied(_) => Failure::Conflict(format!("{TO}, {to}: {why}")),
@@ -126,11 +157,10 @@ fn refused((from, to): &(String, String), why: &CopyRefusal) -> Failure {
              missing from the copy, and running jobs run again"
         )),
         CopyRefusal::Changed { .. } => Failure::Conflict(format!(
-            "{FROM}, {from}: {why}. The copy in {to} is incomplete and cannot be opened: stop the users of the source, \
-             delete the copy and copy again"
+            "{FROM}, {from}: {why}. The copy in {to} {incomplete}: stop the users of the source{delete} and copy again"
         )),
         CopyRefusal::Incomplete { .. } => {
-            Failure::NotWhole(format!("{TO}, {to}: {why}. The copy cannot be opened: delete it"))
+            Failure::NotWhole(format!("{TO}, {to}: {why}. The copy {incomplete}{delete}"))
         }
     }
 }

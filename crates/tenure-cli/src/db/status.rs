@@ -5,6 +5,7 @@ use tenure::{Hearing, Oldest, Status as Standing};
 
 use super::target::{Form, Target, wait};
 use crate::exit::Failure;
+use crate::output::counted;
 use crate::screen::print;
 
 /// Arguments of `tenure db status`.
@@ -40,7 +41,12 @@ fn lines(standing: &Standing) -> Vec<String> {
         lines.push(line("hosts", "none alive"));
     }
     for host in &standing.hosts {
-        let alive = format!("{}, {} slots, alive until at least {}", host.name, host.slots, host.until);
+        let alive = format!(
+            "{}, {}, alive until at least {}",
+            host.name,
+            counted(host.slots.into(), "slot"),
+            host.until
+        );
         lines.push(line("host", &alive));
     }
     lines.push(line("notify", hearing(standing.hearing)));

@@ -25,6 +25,7 @@ use self::show::{Seen, Show, standings, unfinished};
 use crate::client::USUAL;
 use crate::exit::Failure;
 use crate::open::shown_in_browser;
+use crate::output::counted;
 use crate::screen::{self, Screen, Tone};
 
 pub(crate) use self::home::{Home, folder};
@@ -176,7 +177,8 @@ fn introduce(tenure: &Tenure, dev: &Dev, server: Option<&tenure_http::Server>, s
     let line = |name: &str, said: &str| {
         screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<9}"))));
     };
-    let queues = kinds::QUEUES.map(|(queue, slots)| format!("{queue} ({slots} slots)")).join(", ");
+    let queues =
+        kinds::QUEUES.map(|(queue, slots)| format!("{queue} ({})", counted(slots as u64, "slot"))).join(", ");
     line("database", &tenure.store().describe());
     line("worker", &format!("queues {queues}; kinds {}", kinds::KINDS.join(", ")));
     let (timer, when) = kinds::TIMER;

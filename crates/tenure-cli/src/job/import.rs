@@ -91,7 +91,11 @@ pub(super) fn run(import: &Import, with: &mut With) -> Result<(), Failure> {
         }
         Err(Stopped { line, why }) => {
             let done = tally.accepted + tally.repeated;
-            screen::complain(&format!("stopped at line {line} after {done} jobs; {}", again(line)));
+            screen::complain(&format!(
+                "stopped at line {line} after {}; {}",
+                counted(done as u64, "job"),
+                again(line)
+            ));
             Err(why)
         }
     }

@@ -14,6 +14,7 @@ use crate::client::{Ask, Followed, Patience, Trouble, escaped};
 use crate::exit::Failure;
 use crate::ids;
 use crate::output::{Shape, safe};
+use crate::span::since;
 
 /// Lines of one request.
 const PAGE: usize = 500;
@@ -50,16 +51,6 @@ struct Reader<'a> {
     since: Option<Timestamp>,
     /// While only the last lines are wanted: those, and how many at most.
     last: Option<(usize, VecDeque<Document>)>,
-}
-
-/// An instant, or how long ago it was.
-fn since(text: &str) -> Result<Timestamp, String> {
-    if let Ok(instant) = text.parse() {
-        return Ok(instant);
-    }
-    let ago = crate::span::span(text)
-        .map_err(|allowed| format!("{allowed}; or a time such as 2026-03-28T12:00:00Z"))?;
-    Ok(SystemClock.now().before(ago))
 }
 
 #[derive(Deserialize)]

@@ -1,5 +1,6 @@
 //! `tenure lease`: names that one program at a time has.
 
+mod history;
 mod run;
 
 pub(crate) use run::granted as acquire;
@@ -39,6 +40,8 @@ pub(crate) enum Leases {
     List(Asked<Prefix>),
     /// Show a lease and its holder
     Get(Asked<Name>),
+    /// List the events of a lease, or show its holder at a time
+    History(Asked<history::History>),
     /// Acquire a lease and print its token
     Acquire(Asked<Acquire>),
     /// Renew a lease
@@ -142,6 +145,7 @@ pub(crate) fn run(leases: Leases) -> Result<(), Failure> {
             let answer = with.client.ask(&Ask::get(LEASES.of(&get.name)))?;
             LEASES.one(with, &answer.text())
         }),
+        Leases::History(asked) => with(asked, |history, with| history::run(&history, with)),
         Leases::Acquire(asked) => with(asked, |acquire, with| acquired(&acquire, with)),
         Leases::Renew(asked) => with(asked, |renew, with| {
             let mut body = json!({ "token": renew.proof.lease_token.0 });

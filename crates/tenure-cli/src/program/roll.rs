@@ -6,30 +6,38 @@ use serde_json::{Value, json};
 use crate::client::Ask;
 use crate::exit::Failure;
 use crate::ids::Part;
+use crate::near::nearest;
 use crate::output::safe;
 use crate::with::{Asked, Named, With, done, text};
 
 const WORKERS: Named = Named {
     path: "/v1/workers",
-    columns: &["id", "name", "slots", "serves", "since", "alive-until", "command"],
+    columns: &["id", "name", "state", "slots", "serves", "since", "last-heartbeat", "lost-jobs", "command"],
     cells: |worker, out| {
         let serves = worker["serves"].as_array().into_iter().flatten().map(|serves| text(serves, "/queue"));
         vec![
             text(worker, "/worker_id").into(),
             text(worker, "/name").into(),
+            text(worker, "/state").replace('_', " ").into(),
             worker["slots"].to_string().into(),
             serves.collect::<Vec<_>>().join(",").into(),
             out.when(worker["started_at"].as_str()).into(),
-            out.when(worker["alive_until"].as_str()).into(),
+            out.when(worker["last_heartbeat_at"].as_str()).into(),
+            lost_jobs(worker).into(),
             text(worker, "/command").into(),
         ]
     },
 };
 
+/// How many jobs a lost worker had; nothing for one that is alive.
+fn lost_jobs(worker: &Value) -> String {
+    worker["lost_jobs"].as_array().map(|jobs| jobs.len().to_string()).unwrap_or_default()
+}
+
 /// Commands for the workers of a server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Workers {
-    /// List live workers
+    /// List workers, and those lost in the last 24 hours
     List(Asked<Nothing>),
     /// Show a worker
     Get(Asked<Which>),
@@ -100,11 +108,21 @@ fn meant(with: &mut With, wanted: &str) -> Result<Value, Failure> {
         let id = text(worker, "/worker_id");
         [id, text(worker, "/name")].contains(&wanted) || part.as_ref().is_some_and(|part| part.is_of(id))
     };
-    let meant: Vec<&Value> = page["items"].as_array().into_iter().flatten().filter(is_meant).collect();
+    let all: Vec<&Value> = page["items"].as_array().into_iter().flatten().filter(is_meant).collect();
+    let alive: Vec<&Value> = all.iter().filter(|worker| text(worker, "/state") != "lost").copied().collect();
+    // A worker that was restarted often has the name of one that was lost.
+    let meant = if alive.is_empty() { all } else { alive };
     let shown = safe::line(wanted);
     match meant.as_slice() {
         [one] => Ok((*one).clone()),
-        [] => Err(Failure::NotThere(format!("no live worker {shown}; list them with `tenure worker list`"))),
+        [] => {
+            let names = page["items"].as_array().into_iter().flatten().map(|worker| text(worker, "/name"));
+            let hint = nearest(wanted, names).map_or_else(
+                || "list them with `tenure worker list`".to_owned(),
+                |near| format!("did you mean {}?", safe::line(near)),
+            );
+            Err(Failure::NotThere(format!("no worker {shown}; {hint}")))
+        }
         _ => Err(Failure::Conflict(format!("{} workers match {shown}; pass the whole id", meant.len()))),
     }
 }

@@ -4,6 +4,8 @@ mod agree;
 mod drain;
 mod stats;
 
+pub(crate) use stats::shown;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 

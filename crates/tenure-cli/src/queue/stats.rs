@@ -148,7 +148,7 @@ fn longest(queue: &Value, name: &str) -> Option<f64> {
 }
 
 /// Seconds, as a person reads them.
-fn shown(seconds: f64) -> String {
+pub(crate) fn shown(seconds: f64) -> String {
     match seconds {
         under if under < 1.0 => format!("{:.0} ms", under * 1_000.0),
         under if under < 120.0 => format!("{under:.1} s"),

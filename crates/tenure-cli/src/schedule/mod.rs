@@ -25,6 +25,8 @@ pub(crate) enum Schedule {
     Add(Box<Asked<served::Add>>),
     /// List the next runs of a schedule
     Next(Asked<served::Next>),
+    /// List the past runs of a schedule, latest first
+    Runs(Asked<served::Runs>),
     /// Explain why a schedule does not run
     Explain(Asked<served::Name>),
     /// Enqueue the job of a schedule now
@@ -52,6 +54,7 @@ pub(crate) fn run(schedule: Schedule) -> Result<(), Failure> {
         Schedule::Get(asked) => ask(asked, served::get),
         Schedule::Add(asked) => ask(*asked, served::add),
         Schedule::Next(asked) => ask(asked, served::next),
+        Schedule::Runs(asked) => ask(asked, served::runs),
         Schedule::Explain(asked) => ask(asked, served::explain),
         Schedule::Trigger(asked) => ask(asked, served::trigger),
         Schedule::Pause(asked) => ask(asked, served::pause),

@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::files;
 use crate::job::args;
 use crate::output::{Shape, Table, safe};
-use crate::with::{Named, With, text};
+use crate::with::{Latest, Named, With, text};
 
 /// So much is read of a file that says a schedule: more than any server takes.
 const FILE_BYTES: u64 = 4 << 20;
@@ -162,6 +162,36 @@ impl Add {
         let kind = json!(self.kind);
         Ok(format!("{{{},\"job\":{{\"kind\":{kind}{queue},\"args\":{args}}}}}", said.join(",")))
     }
+}
+
+const RUNS: Named = Named {
+    path: "/v1/schedules/runs",
+    columns: &["at", "outcome", "origin", "runs", "job", "reason", "decided"],
+    cells: |run, out| {
+        let runs = run["count"].as_u64().map_or_else(|| "many".to_owned(), |count| count.to_string());
+        vec![
+            out.when(run["last_at"].as_str()).into(),
+            text(run, "/outcome").into(),
+            text(run, "/origin").into(),
+            runs.into(),
+            text(run, "/job_id").into(),
+            text(run, "/skipped_because").replace('_', " ").into(),
+            out.when(run["decided_at"].as_str()).into(),
+        ]
+    },
+};
+
+/// Arguments of `tenure schedule runs`.
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    /// Name of the schedule
+    name: String,
+    #[command(flatten)]
+    latest: Latest,
+}
+
+pub(super) fn runs(runs: &Runs, with: &mut With) -> Result<(), Failure> {
+    RUNS.first_at(with, &format!("{}/runs", SCHEDULES.of(&runs.name)), runs.latest.limit)
 }
 
 pub(super) fn next(next: &Next, with: &mut With) -> Result<(), Failure> {

@@ -100,3 +100,16 @@ fn a_server_that_asks_for_a_token_lets_programs_be_run_by_whoever_may() {
     assert_eq!(with(&manager, &["run", "--wait", "report"]).code, 0);
     assert_eq!(with(&manager, &["stop", "steady"]).code, 0);
 }
+
+#[test]
+fn an_option_behind_the_name_of_a_program_is_passed_on_and_that_is_said() {
+    let stand = stand();
+    let _host = stand.host(&[]);
+    let (_server, url) = stand.server(&[]);
+    let ran = stand.app_of(&url, &["run", "report", "well", "--wait"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("--wait is passed to the program"), "{}", ran.err);
+    assert!(ran.err.contains("put it before report"), "{}", ran.err);
+    let quiet = stand.app_of(&url, &["run", "report", "well", "--loud"]);
+    assert!(!quiet.err.contains("is passed to the program"), "{}", quiet.err);
+}

@@ -195,6 +195,11 @@ def outage(stage):
             page.goto(f"http://127.0.0.1:{port}/ui/queues")
             expect(page.locator("#pause")).to_be_visible()
             until(page, "window.heard.hello > 0")
+            overview = stage.page()
+            overview.add_init_script(TOLD)
+            overview.goto(f"http://127.0.0.1:{port}/ui/")
+            expect(overview.locator("#says")).to_be_visible()
+            until(overview, "window.heard.hello > 0")
             began = time.monotonic()
             server.terminate()
             server.wait(60)
@@ -202,6 +207,10 @@ def outage(stage):
             assert took < KEEPS, f"a page that is looked at kept the server for {took:.0f} s"
             stage.expects_outage = True
             expect(page.locator("#old")).to_contain_text("No answer from the server since")
+            # A server that does not answer is not said to be well.
+            expect(overview.locator("#old")).to_contain_text("No answer from the server since")
+            expect(overview.locator("#says")).to_be_hidden()
+            overview.context.close()
             server = serve(folder, port)
             ask(port, "PUT", "/v1/queues/afterwards", b"{}")
             expect(page.locator("main")).to_contain_text("afterwards")

@@ -10,7 +10,8 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::{
-    Condition, Ending, Filter, Host, HostId, Kinds, Moment, PageAsk, Reserve, Serves, StateName, Verdict,
+    Condition, Ending, Filter, Host, HostId, Kinds, LostHost, Moment, PageAsk, Reserve, Serves, StateName,
+    Timestamp, Verdict,
 };
 
 use super::commands::{self, Command, Told, alive};
@@ -23,7 +24,7 @@ use crate::spans;
 /// For how long a worker counts as alive after it was heard of.
 pub(crate) const ALIVE: Duration = Duration::from_secs(90);
 /// So often the store is told at most.
-const APART: Duration = Duration::from_secs(15);
+pub(super) const APART: Duration = Duration::from_secs(15);
 /// For so long what the store said of others is believed.
 const BELIEVED: Duration = Duration::from_secs(2);
 /// For so long a queue counts as served by whoever has claimed from it and is alive.
@@ -250,7 +251,7 @@ fn tell(api: &Api, id: HostId, heard: Heard) {
     });
 }
 
-/// A live worker.
+/// A worker that is online, or was lost within the last 24 hours.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Worker")]
 pub(crate) struct WorkerDocument {
@@ -259,8 +260,12 @@ pub(crate) struct WorkerDocument {
     worker_id: String,
     /// Worker name for people.
     name: String,
+    /// State: `online`; `not_responding`, heartbeats are overdue; `lost`, it stopped without saying so.
+    state: WorkerState,
     /// Time of the first request.
     started_at: String,
+    /// Time of the last heartbeat, to within 15 seconds.
+    last_heartbeat_at: String,
     /// Time at which the worker counts as dead unless it sends another request.
     alive_until: String,
     /// Number of jobs that it can run at once.
@@ -271,6 +276,17 @@ pub(crate) struct WorkerDocument {
     command: Option<Command>,
     /// `true` if the worker obeys commands. Internal workers of a server do not; they stop with it.
     heeds: bool,
+    /// IDs of jobs that the worker lost, at most 20; omitted if it is not lost.
+    lost_jobs: Option<Vec<String>>,
+}
+
+/// State of a worker.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WorkerState {
+    Online,
+    NotResponding,
+    Lost,
 }
 
 /// A queue served by a worker.
@@ -285,7 +301,7 @@ pub(crate) struct ServesDocument {
 
 impl WorkerDocument {
     /// A worker as somebody sees it who reaches some of what it takes; none if he reaches nothing of it.
-    fn of(host: &Host, told: &Told, reach: &Reach) -> Option<Self> {
+    fn of(host: &Host, told: &Told, reach: &Reach, now: Timestamp) -> Option<Self> {
         let reached: Vec<&Serves> = host.serves.iter().filter(|serves| is_reached(serves, reach)).collect();
         if reached.is_empty() && !reach.is_whole() {
             return None;
@@ -302,14 +318,35 @@ impl WorkerDocument {
         Some(Self {
             worker_id: host.id.to_string(),
             name: host.name.clone(),
+            state: if host.is_silent(now) { WorkerState::NotResponding } else { WorkerState::Online },
             started_at: host.started.to_string(),
+            last_heartbeat_at: host.heard.to_string(),
             alive_until: host.until.to_string(),
             slots: host.slots,
             serves: serves.collect(),
             heeds: commands::heeds(host),
             command: Some(commands::of(told, host.id)).filter(|command| *command != Command::Run),
+            lost_jobs: None,
         })
     }
+
+    /// A lost worker. It obeys no command; its jobs are listed if all that it took is reached.
+    fn of_lost(lost: &LostHost, reach: &Reach, now: Timestamp) -> Option<Self> {
+        let jobs = lost.jobs.iter().filter(|_| is_within(&lost.host.serves, reach));
+        let lost_jobs = Some(jobs.map(ToString::to_string).collect());
+        let alive = Self::of(&lost.host, &Told::default(), reach, now)?;
+        Some(Self { state: WorkerState::Lost, heeds: false, lost_jobs, ..alive })
+    }
+}
+
+/// The workers that are reached: first those that are alive, by ID, then those that are lost, the latest loss first.
+async fn all(api: &Api) -> Result<Vec<WorkerDocument>, Problem> {
+    let (hosts, lost) = (api.tenure().hosts().await?, api.tenure().lost_hosts().await?);
+    let told = api.commands().all(api.tenure()).await?;
+    let (now, reach) = (api.tenure().now(), api.reach());
+    let alive = hosts.iter().filter_map(|host| WorkerDocument::of(host, &told, reach, now));
+    let lost = lost.iter().filter(|lost| hosts.iter().all(|host| host.id != lost.host.id));
+    Ok(alive.chain(lost.filter_map(|lost| WorkerDocument::of_lost(lost, reach, now))).collect())
 }
 
 /// Whether some of what a worker takes from a queue is reached.
@@ -321,20 +358,13 @@ fn is_reached(serves: &Serves, reach: &Reach) -> bool {
 
 /// `GET /v1/workers`
 pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
-    let hosts = api.tenure().hosts().await?;
-    let told = api.commands().all(api.tenure()).await?;
-    let items: Vec<WorkerDocument> =
-        hosts.iter().filter_map(|host| WorkerDocument::of(host, &told, api.reach())).collect();
-    Ok(json(StatusCode::OK, &serde_json::json!({ "items": items })))
+    Ok(json(StatusCode::OK, &serde_json::json!({ "items": all(&api).await? })))
 }
 
 /// `GET /v1/workers/{id}`
 pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
-    let hosts = api.tenure().hosts().await?;
-    let told = api.commands().all(api.tenure()).await?;
-    let host = hosts.iter().find(|host| host.id == id);
-    let found = host.and_then(|host| WorkerDocument::of(host, &told, api.reach()));
+    let found = all(&api).await?.into_iter().find(|worker| worker.worker_id == id.to_string());
     let none = || Problem::new(ProblemType::NotFound, format!("worker {id} not found"));
     Ok(json(StatusCode::OK, &found.ok_or_else(none)?))
 }
@@ -344,7 +374,7 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     let id: HostId = id.parse()?;
     // One that has claimed here may go although the store was not told of it yet.
     let heard = api.roll().forget(id, api.reach());
-    if heard.is_none() {
+    if heard.is_none() && !is_lost(&api, id).await? {
         commands::check_heeds(&alive(&api, id).await?)?;
     }
     let is_own = heard.is_some_and(|heard| heard.token.as_deref() == api.who().token_id());
@@ -357,6 +387,12 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
         response.extensions_mut().insert(NotAudited);
     }
     Ok(response)
+}
+
+/// Whether a worker stopped without saying so, and all that it took is reached.
+async fn is_lost(api: &Api, id: HostId) -> Result<bool, Problem> {
+    let lost = api.tenure().lost_hosts().await?;
+    Ok(lost.iter().any(|lost| lost.host.id == id && is_within(&lost.host.serves, api.reach())))
 }
 
 /// Gives back what a worker runs, as far as whoever asks reaches it: it runs elsewhere at once, and what the worker writes about

@@ -12,6 +12,7 @@ use tokio::sync::{oneshot, watch};
 use super::claim::Claim;
 use super::commands::{self, Calls};
 use super::grant::Grant;
+use super::roll;
 use super::settle::settle_and_grant;
 use crate::access::Reach;
 use crate::api::Api;
@@ -78,13 +79,16 @@ impl Served {
 pub(crate) async fn wait(api: &Api, claim: Claim, holder: HostId, wait: Duration) -> Result<Grant, Problem> {
     let (to, mut granted) = oneshot::channel();
     // From before it joins: what is said in between is not missed.
-    let told = told(api, claim.says_who().then_some(holder), api.commands().calls());
+    let worker = claim.says_who().then_some(holder);
+    let told = told(api, worker, api.commands().calls());
+    let beating = beat(api, worker);
     api.lines().join(api, Waiting { claim, holder, to });
     tokio::select! {
         biased;
         // The line ends without a word only if it cannot go on.
         granted = &mut granted => granted.unwrap_or_else(|_| Ok(Grant::none(api.tenure()))),
         problem = told => Err(problem),
+        () = beating => Ok(Grant::none(api.tenure())),
         () = api.over(wait) => Ok(Grant::none(api.tenure())),
     }
 }
@@ -102,6 +106,16 @@ async fn told(api: &Api, worker: Option<HostId>, mut calls: Calls) -> Problem {
             return problem;
         }
         calls.to(worker).await;
+    }
+}
+
+/// Counts the open connection of a waiting worker as its heartbeat, for as long as it waits.
+async fn beat(api: &Api, worker: Option<HostId>) {
+    // One that does not say its ID is not listed.
+    let Some(worker) = worker else { return std::future::pending().await };
+    loop {
+        api.tenure().store().clock().sleep(roll::APART).await;
+        roll::again(api, worker);
     }
 }
 

@@ -13,6 +13,13 @@ async fn worker(service: &Service) -> String {
     told["worker_id"].as_str().unwrap().to_owned()
 }
 
+/// The only worker that is listed, and its state.
+async fn only(service: &Service) -> (String, Value) {
+    let all = service.get("/v1/workers").await.json();
+    assert_eq!(all["items"].as_array().unwrap().len(), 1, "{all}");
+    (all["items"][0]["state"].as_str().unwrap().to_owned(), all["items"][0].clone())
+}
+
 async fn let_others_go_on() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
@@ -36,11 +43,18 @@ async fn a_worker_that_says_who_it_is_is_listed_until_it_goes_or_falls_silent() 
     assert_eq!(listed["items"][0]["serves"], json!([{ "queue": "images", "kinds": ["crop"], "slots": 1 }]));
     let why = service.get(&format!("/v1/jobs/{id}/explain")).await.json();
     assert!(why["detail"].as_str().unwrap().contains("crop"), "{why}");
-    service.advance(Duration::from_secs(91));
-    assert!(service.get("/v1/workers").await.json()["items"].as_array().unwrap().is_empty());
+    let heard = listed["items"][0]["last_heartbeat_at"].clone();
+    assert_eq!(only(&service).await.0, "online");
+    service.advance(Duration::from_secs(46));
+    assert_eq!(only(&service).await.0, "not_responding");
+    service.advance(Duration::from_secs(45));
+    let (is, lost) = only(&service).await;
+    assert_eq!((is.as_str(), &lost["last_heartbeat_at"], &lost["lost_jobs"]), ("lost", &heard, &json!([])));
+    assert_eq!(service.get(&format!("/v1/workers/{worker}")).await.json(), lost);
+    assert!(lost["command"].is_null() && lost["heeds"] == false, "{lost}");
     service.post("/v1/claim", &claim.to_string()).await;
     let_others_go_on().await;
-    assert_eq!(service.get("/v1/workers").await.json()["items"].as_array().unwrap().len(), 1);
+    assert_eq!(only(&service).await.0, "online");
     let one = service.get(&format!("/v1/workers/{worker}")).await;
     assert_eq!(
         (one.status, &one.json()["worker_id"]),
@@ -55,6 +69,41 @@ async fn a_worker_that_says_who_it_is_is_listed_until_it_goes_or_falls_silent() 
     let nameless = json!({ "worker_id": worker, "name": "" }).to_string();
     assert_eq!(service.post("/v1/claim", &nameless).await.json()["field"], "name");
     assert_eq!(service.get("/v1/jobs/7/explain").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn a_worker_that_waits_for_jobs_is_heard_of_for_as_long_as_it_waits() {
+    let mut service = Service::new();
+    let worker = worker(&service).await;
+    let claim = json!({ "worker_id": worker, "name": "patient" }).to_string();
+    let other = service.other_server();
+    let waits =
+        tokio::spawn(async move { other.ask("POST", "/v1/claim", &["prefer: wait=55"], &claim).await });
+    for _ in 0..5 {
+        let_others_go_on().await;
+        service.advance(Duration::from_secs(10));
+    }
+    let_others_go_on().await;
+    let all = service.get("/v1/workers").await.json();
+    assert_eq!(all["items"][0]["state"], "online", "{all}");
+    waits.abort();
+}
+
+#[tokio::test]
+async fn a_lost_worker_is_listed_with_its_jobs_and_can_be_removed() {
+    let mut service = Service::new();
+    let worker = worker(&service).await;
+    let id = service.post("/v1/jobs", r#"{"kind":"resize"}"#).await.id();
+    let claim = json!({ "worker_id": worker, "name": "resize" }).to_string();
+    assert_eq!(service.post("/v1/claim", &claim).await.json()["jobs"][0]["id"], json!(id));
+    let_others_go_on().await;
+    service.advance(Duration::from_secs(91));
+    service.tenure().store().tend().await.unwrap();
+    let lost = service.get(&format!("/v1/workers/{worker}")).await.json();
+    assert_eq!((&lost["state"], &lost["lost_jobs"]), (&json!("lost"), &json!([id])));
+    let gone = service.ask("DELETE", &format!("/v1/workers/{worker}"), &[], "").await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    assert!(service.get("/v1/workers").await.json()["items"].as_array().unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -62,7 +62,8 @@ pub(super) async fn rest(link: &mut Link) -> Result<Rest, Fault> {
     let buckets = read[1].iter().map(bucket).collect::<Result<Vec<_>, Fault>>()?;
     let last = read[3].first().ok_or_else(|| unreadable("a store without counters"))?;
     let (last_version, last_number) = (value::seq(last.get(0))?, value::seq(last.get(1))?);
-    Ok(Rest { epoch, last_seq, last_version, last_number, buckets, totals: totals(&read[2])? })
+    let totals = totals(&read[2])?;
+    Ok(Rest { epoch, last_seq, last_version, last_number, buckets, is_new_backup: false, totals })
 }
 
 fn totals(rows: &[Row]) -> Result<Totals, Fault> {

@@ -11,10 +11,10 @@ use tenure_core::{
 use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
     Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage,
-    LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage,
-    Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled,
-    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen,
-    TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
+    RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
+    Settled, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
+    TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -274,6 +274,10 @@ impl Hosts for Broken {
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
         self.inner.hosts()
+    }
+
+    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
+        self.inner.lost_hosts()
     }
 }
 

@@ -28,7 +28,8 @@ pub(crate) fn is_part(conn: &rusqlite::Connection) -> Result<bool> {
 
 impl Copies for SqliteStore {
     fn rest(&self) -> Answer<'_, Rest> {
-        Box::pin(self.read(|conn, _| rest::rest(conn)))
+        let is_new_backup = self.is_new_backup;
+        Box::pin(self.read(move |conn, _| rest::rest(conn, is_new_backup)))
     }
 
     fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {

@@ -27,14 +27,14 @@ const ANYTHING: &str = "SELECT CASE
          WHEN EXISTS (SELECT 1 FROM meta WHERE name = 'copying') THEN 'parts of another copy' END";
 
 /// What no view shows.
-pub(crate) fn rest(conn: &Connection) -> Result<Rest> {
+pub(crate) fn rest(conn: &Connection, is_new_backup: bool) -> Result<Rest> {
     let (epoch, last_seq) = (epoch::read(conn)?, conn.query_row(LAST_SEQ, [], |row| row.get(0))?);
     let bucket = |row: &Row<'_>| Ok((value::queue(row, 0)?, Bucket(value::instant(row, 1)?)));
     let buckets = conn.prepare_cached(BUCKETS)?.query_map([], bucket)?.collect::<Result<Vec<_>>>()?;
     let last = |row: &Row<'_>| Ok((value::seq(row.get(0)?)?, value::seq(row.get(1)?)?));
     let (last_version, last_number) = conn.query_row(LAST, [], last)?;
     let (last_seq, totals) = (value::seq(last_seq)?, totals(conn)?);
-    Ok(Rest { epoch, last_seq, last_version, last_number, buckets, totals })
+    Ok(Rest { epoch, last_seq, last_version, last_number, buckets, is_new_backup, totals })
 }
 
 fn totals(conn: &Connection) -> Result<Totals> {

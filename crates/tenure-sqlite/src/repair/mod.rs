@@ -69,7 +69,8 @@ pub fn repair(path: &Path, options: &Options, clock: &dyn Clock, dry_run: bool) 
         return Ok(Repaired { moved, more });
     }
     drop(looking);
-    let (conn, epoch) = open::open(path, options)?;
+    // It grants nothing, so that the epoch stays.
+    let open::Opened { conn, epoch, .. } = open::open(path, options, |epoch| epoch)?;
     let mut memory = Memory::new(&conn, epoch).map_err(fail)?;
     let txn = conn.unchecked_transaction().map_err(fail)?;
     // The file is locked before it is looked at: what was found stays as it is.

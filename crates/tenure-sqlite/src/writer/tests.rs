@@ -17,7 +17,8 @@ type Answer = Receiver<std::result::Result<Enqueued, Fault>>;
 fn writer() -> (tempfile::TempDir, Writer) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tenure.db");
-    let (conn, epoch) = crate::open::open(&path, &crate::Options::default(), |epoch| epoch).unwrap();
+    let crate::open::Opened { conn, epoch, .. } =
+        crate::open::open(&path, &crate::Options::default(), |epoch| epoch).unwrap();
     let writer = Writer {
         memory: Memory::new(&conn, epoch).unwrap(),
         conn,

@@ -101,6 +101,8 @@ pub struct Rest {
     pub last_number: u64,
     /// What is left of the rates of queues that have a limit.
     pub buckets: Vec<(QueueName, Bucket)>,
+    /// `true` if it is a backup that this program is the first to open: no other uses it, although its jobs and leases look as if.
+    pub is_new_backup: bool,
     /// How much there is in it.
     pub totals: Totals,
 }

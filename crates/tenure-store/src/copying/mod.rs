@@ -122,13 +122,14 @@ pub async fn copy(
     let (Some(source), Some(target)) = (from.copies(), to.copies()) else {
         return refused(CopyRefusal::NoCopies);
     };
-    if !even_in_use {
+    let before = source.rest().await?;
+    if !even_in_use && !before.is_new_backup {
         let in_the_way = holders::in_the_way(from).await?;
         if !in_the_way.is_empty() {
             return refused(CopyRefusal::InUse(in_the_way));
         }
     }
-    let (before, there) = (source.rest().await?, target.rest().await?);
+    let there = target.rest().await?;
     if let Some(what) = target.begin_copy().await? {
         return refused(CopyRefusal::Occupied(what));
     }

@@ -17,10 +17,10 @@ use tokio::sync::{broadcast, watch};
 use crate::{
     Answer, Chance, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
     Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, Measures, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
-    QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
-    Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
-    TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    LedgerPage, LimitPage, LostHost, Measures, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo,
+    QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation,
+    Reserve, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
+    TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
 };
 pub use fate::Faults;
 use fate::{Fate, Trouble};
@@ -329,6 +329,10 @@ impl Hosts for FaultyStore {
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
         self.meet(|store| store.hosts())
+    }
+
+    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
+        self.meet(|store| store.lost_hosts())
     }
 }
 

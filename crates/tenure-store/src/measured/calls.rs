@@ -13,11 +13,11 @@ use super::operation::Operation;
 use super::{MeasuredStore, measured};
 use crate::{
     Answer, Change, Changed, Count, Enqueued, EntriesAsk, EntryPage, Fired, Host, Hosts, Jobs, LeaseInfo,
-    LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LeftAsk, LimitPage, Page, PageAsk,
-    Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk,
-    Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk, Tended, TimerAct,
-    TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views,
-    Writes, Written,
+    LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LeftAsk, LimitPage, LostHost, Page,
+    PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records,
+    RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
+    Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers,
+    TimersAsk, Turn, Views, Writes, Written,
 };
 
 impl Jobs for MeasuredStore {
@@ -176,6 +176,10 @@ impl Hosts for MeasuredStore {
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
         self.measure(Operation::Hosts, self.inner.hosts())
+    }
+
+    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
+        self.measure(Operation::LostHosts, self.inner.lost_hosts())
     }
 }
 

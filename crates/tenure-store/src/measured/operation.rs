@@ -32,6 +32,7 @@ pub(super) enum Operation {
     ClaimApp,
     Apps,
     Hosts,
+    LostHosts,
     Job,
     Jobs,
     Attempts,
@@ -50,7 +51,7 @@ pub(super) enum Operation {
 
 impl Operation {
     /// All of them, with their names, in their order.
-    pub(super) const ALL: [(Self, &'static str); 43] = [
+    pub(super) const ALL: [(Self, &'static str); 44] = [
         (Self::Enqueue, "enqueue"),
         (Self::Reserve, "reserve"),
         (Self::Renew, "renew"),
@@ -80,6 +81,7 @@ impl Operation {
         (Self::ClaimApp, "claim_app"),
         (Self::Apps, "apps"),
         (Self::Hosts, "hosts"),
+        (Self::LostHosts, "lost_hosts"),
         (Self::Job, "job"),
         (Self::Jobs, "jobs"),
         (Self::Attempts, "attempts"),

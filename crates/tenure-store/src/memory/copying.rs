@@ -17,6 +17,7 @@ impl Copies for MemoryStore {
             last_version: rows.records.last().0,
             last_number: rows.records.last().1,
             buckets: rows.queues.iter().map(|(name, queue)| (name.clone(), queue.bucket)).collect(),
+            is_new_backup: false,
             totals: rows.totals(),
         })
     }

@@ -44,11 +44,11 @@ use tokio::sync::{broadcast, watch};
 use crate::{
     Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LeftAsk, LimitPage, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
-    QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
-    Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
-    TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers, check_wishes,
-    check_writes,
+    LedgerPage, LeftAsk, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo,
+    QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation,
+    Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
+    TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers,
+    check_wishes, check_writes,
 };
 use rows::Rows;
 
@@ -272,7 +272,7 @@ impl Hosts for MemoryStore {
     ) -> Answer<'_, ()> {
         let (name, serves) = (name.to_owned(), serves.to_vec());
         self.answer(move |rows, now| {
-            rows.announce(Host { id, name, started: now, until: now.after(ttl), slots, serves })
+            rows.announce(Host { id, name, started: now, heard: now, until: now.after(ttl), slots, serves })
         })
     }
 
@@ -291,6 +291,10 @@ impl Hosts for MemoryStore {
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
         self.answer(|rows, now| rows.live_hosts(now).cloned().collect())
+    }
+
+    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
+        self.answer(|rows, now| rows.lost_hosts(now))
     }
 }
 

@@ -13,7 +13,7 @@ impl Rows {
     pub fn tend(&mut self, now: Timestamp) -> Tended {
         let (lapsed, due) = self.sweep(now);
         let pruned = self.prune(now);
-        self.forget_silent_hosts(now);
+        self.forget_lost_hosts(now);
         self.keys.forget_ended(now, limits::PRUNE_JOBS);
         let leases_left = self.leases.notice(now);
         let records_left = self.records.prune(now);

@@ -16,8 +16,12 @@ use crate::visit::Visit;
 
 /// Of so many jobs that ended last it is told how they went.
 const LAST: usize = 100;
+/// Of so many jobs that failed last the errors are grouped.
+const FAILED: usize = 500;
 /// Sorts of failures that are shown.
 const SORTS: usize = 10;
+/// Pieces of a failure that its search names.
+const PIECES: usize = 3;
 /// Letters of a failure by which it is known again.
 const LETTERS: usize = 100;
 
@@ -38,9 +42,11 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     };
     let kind = list(&kinds, "items").iter().find(|kind| text(kind, "kind") == name).ok_or_else(missing)?;
     let about = visit.get(&format!("/v1/kinds/{}", encoded(name))).await.unwrap_or_default();
-    let ended =
-        |state: &str| format!("/v1/jobs?kind={}&state={state}&order=last_ended&limit={LAST}", encoded(name));
-    let (good, bad) = (visit.get(&ended("succeeded")).await, visit.get(&ended("failed")).await);
+    let ended = |state: &str, most: usize| {
+        format!("/v1/jobs?kind={}&state={state}&order=last_ended&limit={most}", encoded(name))
+    };
+    let (good, bad) = (visit.get(&ended("succeeded", LAST)).await, visit.get(&ended("failed", FAILED)).await);
+    let failed = kind["jobs"]["failed"].as_u64().unwrap_or_default();
     Ok(html! {
         div #kind data-live {
             div.head { h1 { (name) }
@@ -59,7 +65,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
             }
             @if let Err(trouble) = &good { (unread(trouble)) }
             section.card { (states(visit, name, kind)) }
-            section.card { (part(&bad, |bad| failures(visit, name, list(bad, "items")))) }
+            section.card { (part(&bad, |bad| failures(visit, name, list(bad, "items"), failed))) }
         }
         @if about["schema"].is_object() { details.card { summary { "Args schema" } (json(&about["schema"])) } }
     })
@@ -88,15 +94,18 @@ fn within(spans: &[f64], share: f64) -> Option<f64> {
     spans.get(at.max(1) - 1).copied()
 }
 
-fn failures(visit: &Visit, name: &str, jobs: &[Value]) -> Markup {
-    let sorts = sorted(jobs);
+/// The errors of the jobs that failed last, and of how many in all.
+fn failures(visit: &Visit, name: &str, jobs: &[Value], failed: u64) -> Markup {
+    let (sorts, looked_at) = (sorted(jobs), jobs.len() as u64);
     html! {
         table {
-            caption { "Errors" @if !jobs.is_empty() { " of the last " (jobs.len()) " failed jobs" } }
+            caption { "Errors"
+                @if looked_at > 0 && looked_at < failed { " of the last " (count(looked_at)) " of " (count(failed)) " failed jobs" }
+                @else if looked_at > 0 { " of all failed jobs" } }
             thead { tr { th scope="col" { "Error" } th.number scope="col" { "Jobs" } th scope="col" { "Last seen" } } }
             tbody {
                 @for (says, found) in sorts.iter().take(SORTS) {
-                    @let search = format!("kind:{name} state:failed error:\"{}\"", said(says));
+                    @let search = format!("kind:{name} state:failed{}", searched(says));
                     tr {
                         td { a href=(visit.at(&format!("jobs?q={}", encoded(&search)))) { (says) } }
                         td.number { (found.len()) }
@@ -135,17 +144,18 @@ fn alike(says: &str) -> String {
     alike.into_iter().collect()
 }
 
-/// What of a failure is searched for: all up to its first number, in which jobs differ.
-fn said(says: &str) -> String {
-    let end = says
-        .find(|letter: char| letter.is_ascii_digit() || letter == '"' || letter == '\\')
-        .unwrap_or(says.len());
-    let begins = says[..end].trim();
-    if begins.is_empty() {
-        says.chars().filter(|letter| !matches!(letter, '"' | '\\')).collect()
-    } else {
-        begins.to_owned()
+/// The terms that find a sort of failures: its longest pieces between the numbers, in which jobs differ.
+fn searched(says: &str) -> String {
+    let is_left_out = |letter: char| letter.is_ascii_digit() || matches!(letter, '"' | '\\');
+    let mut pieces: Vec<&str> =
+        says.split(is_left_out).map(str::trim).filter(|piece| !piece.is_empty()).collect();
+    pieces.sort_by_key(|piece| std::cmp::Reverse(piece.chars().count()));
+    pieces.truncate(PIECES);
+    if pieces.is_empty() {
+        // It is nothing but a number.
+        pieces.extend(says.split(['"', '\\']).find(|piece| !piece.is_empty()));
     }
+    pieces.iter().map(|piece| format!(" error:\"{piece}\"")).collect()
 }
 
 #[cfg(test)]
@@ -164,8 +174,14 @@ mod tests {
         let sorts = sorted(&jobs);
         assert_eq!(sorts.len(), 2, "{sorts:?}");
         assert_eq!((sorts[0].0.as_str(), sorts[0].1.len()), ("timed out after 31 s", 3));
-        assert_eq!(said("timed out after 31 s"), "timed out after");
-        assert_eq!(said("no \"user\""), "no");
+    }
+
+    #[test]
+    fn a_sort_of_failures_is_searched_for_by_all_that_is_alike() {
+        assert_eq!(searched("timed out after 31 s"), " error:\"timed out after\" error:\"s\"");
+        assert_eq!(searched("row 1842: no such column"), " error:\": no such column\" error:\"row\"");
+        assert_eq!(searched("no \"user\""), " error:\"user\" error:\"no\"");
+        assert_eq!(searched("42"), " error:\"42\"");
     }
 
     #[test]

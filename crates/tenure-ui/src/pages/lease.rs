@@ -1,22 +1,35 @@
 //! A lease: its holder, who held it before, and how it is taken from him.
 
 use axum::extract::Path;
-use axum::response::Response;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::asking::{Trouble, encoded};
+use crate::guard::Filled;
 use crate::layout;
 use crate::parts::{list, part, proof, short, text, time};
 use crate::visit::Visit;
 
 /// `GET leases/{name}`
 pub(crate) async fn page(visit: Visit, Path(name): Path<String>) -> Response {
-    let body = body(&visit, &name).await;
+    let body = body(&visit, &name, None).await;
     layout::page(&visit, &format!("Lease {name}"), "Leases", body).await
 }
 
-async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
+/// The page once more, for a form to break the lease that has another name in it. Nothing that was written is lost.
+pub(crate) async fn mistyped(visit: &Visit, name: &str, filled: &Filled) -> Response {
+    match body(visit, name, Some(filled)).await {
+        Ok(body) => {
+            let page = layout::show(visit, &format!("Error: lease {name}"), "Leases", body).await;
+            (StatusCode::UNPROCESSABLE_ENTITY, page).into_response()
+        }
+        Err(trouble) => layout::failed(visit, trouble).await,
+    }
+}
+
+async fn body(visit: &Visit, name: &str, mistyped: Option<&Filled>) -> Result<Markup, Trouble> {
     let path = format!("/v1/leases/{}", encoded(name));
     let lease = visit.get(&path).await?;
     let cursor = visit.said("cursor");
@@ -46,8 +59,14 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
                 p { "The holder loses the lease at once. Its later writes are rejected wherever the fencing token is checked." }
                 form.stack method="post" action=(visit.at(&format!("leases/{}/break", encoded(name)))) {
                     (proof(visit))
-                    label { span { "To confirm, type " code { (name) } } input name="typed" required autocomplete="off"; }
-                    label { "Reason, recorded in the history" input name="reason" autocomplete="off"; }
+                    @let filled = |field: &str| mistyped.and_then(|filled| filled.get(field)).map(String::as_str).unwrap_or_default();
+                    @if mistyped.is_some() {
+                        p.why #wrong role="alert" { "Expected the name " code { (name) } ", not " code { (filled("typed")) } ". Nothing was changed." }
+                    }
+                    label { span { "To confirm, type " code { (name) } }
+                        input name="typed" required autocomplete="off" value=(filled("typed")) autofocus[mistyped.is_some()]
+                            aria-invalid=[mistyped.map(|_| "true")] aria-describedby=[mistyped.map(|_| "wrong")]; }
+                    label { "Reason, recorded in the history" input name="reason" autocomplete="off" value=(filled("reason")); }
                     button.danger { "Break " (name) }
                 }
             }

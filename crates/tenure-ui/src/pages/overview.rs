@@ -4,7 +4,9 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{apps, says, throughput};
+use super::says::Seen;
+use super::workers::{is_lost, is_own};
+use super::{apps, says, throughput, webhooks};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
 use crate::parts::{STATES, count, jobs_in, list, no_jobs, part, short, span, text, time};
@@ -32,14 +34,16 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     // What a host says of its programs; how their last runs ended is told with the jobs.
     let apps = visit.get("/v1/apps").await.unwrap_or_default();
     let in_trouble = list(&apps, "items").iter().filter(|app| apps::is_stuck(app)).count();
+    let hooks = webhooks::failing(visit).await;
     let queues = list(&stats, "items");
     let sum = |state: &str| queues.iter().filter_map(|queue| queue["jobs"][state].as_u64()).sum::<u64>();
     let oldest = queues.iter().filter_map(|queue| queue["oldest_due_seconds"].as_f64()).reduce(f64::max);
     let lately = stats["series"].as_array().map(|series| Lately::of(series));
-    let alive = workers.as_ref().ok().map(|workers| alive(list(workers, "items")));
+    let crew = workers.as_ref().ok().map(|workers| list(workers, "items"));
+    let alive = crew.map(alive);
     Ok(html! {
         h1.sr { "Overview" }
-        div #says data-live { (says::sentence(visit, &stats, alive, lately.as_ref(), in_trouble)) }
+        div #says data-live { (says::sentence(visit, &Seen { stats: &stats, crew, lately: lately.as_ref(), stuck: in_trouble, hooks: &hooks })) }
         div #health.strip data-live {
             (tile("Running", &count(sum("running")), &visit.at("jobs?state=running"), "running"))
             (tile("Queued", &count(sum("queued")), &visit.at("jobs?state=queued"), "queued"))
@@ -102,18 +106,9 @@ impl Lately {
     }
 }
 
-/// Those who run jobs of others: what a server does for itself is not counted.
-fn alive(workers: &[Value]) -> u64 {
-    let is_own = |kind: &Value| kind.as_str().is_some_and(|kind| kind.starts_with("tenure."));
-    let serves_itself = |serves: &Value| {
-        let kinds = list(serves, "kinds");
-        !kinds.is_empty() && kinds.iter().all(is_own)
-    };
-    let runs_jobs = |worker: &&Value| {
-        let serves = list(worker, "serves");
-        serves.is_empty() || !serves.iter().all(serves_itself)
-    };
-    workers.iter().filter(runs_jobs).count() as u64
+/// Number of workers that run jobs of others.
+pub(super) fn alive(workers: &[Value]) -> u64 {
+    workers.iter().filter(|worker| !is_lost(worker) && !is_own(worker)).count() as u64
 }
 
 fn fires_table(visit: &Visit, schedules: &Value) -> Markup {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::throughput;
 use crate::asking::{Trouble, encoded};
 use crate::layout;
+use crate::pages::workers::{heard, is_lost};
 use crate::parts::{STATES, button, count, jobs_in, list, part, proof, span, text, time};
 use crate::visit::Visit;
 
@@ -28,9 +29,10 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
     let why = visit.get(&format!("{path}/explain")).await;
     let workers = visit.get("/v1/workers").await;
     let serves = |worker: &&Value| {
-        list(worker, "serves")
-            .iter()
-            .any(|serves| matches!(text(serves, "queue"), "*") || text(serves, "queue") == name)
+        !is_lost(worker)
+            && list(worker, "serves")
+                .iter()
+                .any(|serves| matches!(text(serves, "queue"), "*") || text(serves, "queue") == name)
     };
     let (paused, acts) = (queue["paused"] == true, visit.may("manage").await);
     let to = |act: &str| format!("queues/{}/{act}", encoded(name));
@@ -106,13 +108,13 @@ fn served(visit: &Visit, workers: &[&Value]) -> Markup {
     html! {
         table {
             caption { "Workers" }
-            thead { tr { th scope="col" { "Worker" } th.number scope="col" { "Concurrency" } th scope="col" { "Heartbeat expires" } } }
+            thead { tr { th scope="col" { "Worker" } th.number scope="col" { "Concurrency" } th scope="col" { "Last heartbeat" } } }
             tbody {
                 @for worker in workers {
                     tr {
                         th scope="row" { a href=(visit.at(&format!("workers/{}", encoded(text(worker, "worker_id"))))) { (text(worker, "name")) } }
                         td.number { (worker["slots"]) }
-                        td { (time(visit, text(worker, "alive_until"))) }
+                        td { (heard(visit, worker)) }
                     }
                 }
                 @if workers.is_empty() { tr { td.faint colspan="3" { "No workers online: jobs in this queue wait." } } }

@@ -51,6 +51,18 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     })
 }
 
+/// The webhooks whose latest delivery has not arrived; none for those who may not see webhooks.
+pub(super) async fn failing(visit: &Visit) -> Vec<(Value, String)> {
+    let Ok(found) = visit.get("/v1/webhooks").await else { return Vec::new() };
+    let mut failing = Vec::new();
+    for hook in list(&found, "items").iter().take(ASKED) {
+        if let Some(why) = why_failing(visit, hook).await {
+            failing.push((hook.clone(), why));
+        }
+    }
+    failing
+}
+
 /// Why the latest delivery has not arrived, if it was tried.
 async fn why_failing(visit: &Visit, hook: &Value) -> Option<String> {
     let path = format!("/v1/webhooks/{}/deliveries?limit=1", encoded(text(hook, "id")));

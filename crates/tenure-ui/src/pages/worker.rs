@@ -9,7 +9,8 @@ use tenure::HostId;
 
 use crate::asking::{Trouble, encoded};
 use crate::layout;
-use crate::parts::{self, between, button, list, proof, short, span, state, text, time, whole_id};
+use crate::pages::workers::{heard, is_lost, lost_jobs};
+use crate::parts::{self, button, list, proof, short, state, text, time, whole_id};
 use crate::visit::Visit;
 
 /// `GET workers/{id}`
@@ -40,21 +41,22 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
         return Err(Trouble::new(StatusCode::NOT_FOUND, "Worker not found", detail));
     }
     let workers = visit.get("/v1/workers").await?;
-    let worker = list(&workers, "items").iter().find(|worker| text(worker, "worker_id") == id);
+    let known = list(&workers, "items").iter().find(|worker| text(worker, "worker_id") == id);
+    let worker = known.filter(|worker| !is_lost(worker));
     let search = format!("worker:{id} state:running");
     let running = visit.get(&format!("/v1/jobs?limit=100&q={}", encoded(&search))).await?;
     let running = list(&running, "items");
     Ok(html! {
         div #worker data-live {
             div.head {
-                div { h1 { (worker.map_or("Offline worker", |worker| text(worker, "name"))) } (whole_id("worker-id", id)) }
+                div { h1 { (known.map_or("Offline worker", |worker| text(worker, "name"))) } (whole_id("worker-id", id)) }
                 @if worker.is_some_and(|worker| worker["heeds"] == true) && visit.may("manage").await { (acts(visit, id, worker.map_or("", |worker| text(worker, "command")))) }
             }
             @if let Some(worker) = worker {
                 dl.facts {
                     div { dt { "Concurrency" } dd { (running.len()) " of " (worker["slots"]) " in use" } }
                     div { dt { "Started" } dd { (time(visit, text(worker, "started_at"))) } }
-                    div { dt { "Heartbeat expires" } dd { (alive(visit, worker)) } }
+                    div { dt { "Last heartbeat" } dd { (heard(visit, worker)) } }
                     @if worker["heeds"] == false { div { dt { "Stops" } dd { "with its server" } } }
                     @if let Some(told) = told(worker) { div { dt { "Command" } dd { (told) } } }
                 }
@@ -71,6 +73,13 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                         } } }
                     } }
                 }
+            } @else if let Some(lost) = known {
+                p.why { "Lost: the worker stopped without saying so. Its jobs are due again when their leases expire." }
+                dl.facts {
+                    div { dt { "Last heartbeat" } dd { (time(visit, text(lost, "last_heartbeat_at"))) } }
+                    div { dt { "Started" } dd { (time(visit, text(lost, "started_at"))) } }
+                    div { dt { "Jobs lost" } dd { (lost_jobs(visit, lost)) } }
+                }
             } @else { p.why { "No recent heartbeat. Its jobs are due again when their leases expire." } }
             section.card { div.wide tabindex="0" role="region" aria-label="Running jobs" { (jobs(visit, running)) } }
         }
@@ -84,12 +93,6 @@ pub(super) fn told(worker: &Value) -> Option<&'static str> {
         "terminate" => Some("finish running jobs and exit"),
         _ => None,
     }
-}
-
-/// How long it counts as alive if nothing is heard of it any more.
-fn alive(visit: &Visit, worker: &Value) -> String {
-    let left = between(&visit.ui.tenure.now().to_string(), text(worker, "alive_until"));
-    left.filter(|left| *left > 0.0).map_or_else(|| "expired".to_owned(), |left| format!("in {}", span(left)))
 }
 
 fn jobs(visit: &Visit, running: &[Value]) -> Markup {

@@ -199,9 +199,10 @@ fn freest_said(visit: &Visit, from: i64, to: i64) -> Markup {
 
 fn heat(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Markup {
     html! {
+        h2 { "Runs by hour" }
         div.wide tabindex="0" role="region" aria-label="Runs by hour" {
             table.heat {
-                caption { "Runs by hour" }
+                caption.sr { "Runs by hour" }
                 thead { tr { td {} @for hour in 0..24 { th scope="col" { (format!("{hour:02}")) } } } }
                 tbody { @for at in 0..7_i64 {
                     @let name = day_name(range.first + at * DAY);
@@ -243,9 +244,10 @@ fn cell(visit: &Visit, begin: i64, fires: u64, is_over: bool) -> Markup {
 fn month_table(visit: &Visit, hours: &Hours, range: &Range, today: i64) -> Markup {
     let weeks = (range.last - range.first) / DAY / 7;
     html! {
+        h2 { "Runs by day" }
         div.wide tabindex="0" role="region" aria-label="Runs by day" {
             table.month {
-                caption { "Runs by day" }
+                caption.sr { "Runs by day" }
                 thead { tr { @for name in DAYS { th scope="col" { (name) } } } }
                 tbody { @for week in 0..weeks { tr { @for day in week * 7..week * 7 + 7 {
                     @let at = range.first + day * DAY;
