@@ -85,6 +85,11 @@ impl Drop for Worker {
     }
 }
 
+/// All workers that the server lists.
+fn workers(address: &str) -> Value {
+    json_of(&ask(address, "GET", "/v1/workers", "", ""))["items"].clone()
+}
+
 /// An executable in this folder.
 fn script(folder: &Path, name: &str, text: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
@@ -115,6 +120,7 @@ fn a_run_is_recorded_its_output_passes_through_and_its_code_is_passed_on() {
     assert!(missing.code == 127 && missing.err.contains("cannot run"), "{}", missing.err);
     assert_eq!(exec(&address, folder.path(), &[], &["/"]).code, 126);
     assert_eq!(exec(&address, folder.path(), &[], &["sh", "-c", "kill -9 $$"]).code, 137);
+    assert_eq!(workers(&address), json!([]), "each has left, and none is lost");
     // Nothing reads what no shell was asked to read.
     assert_eq!(exec(&address, folder.path(), &[], &["echo", "$(id)", ";", "id"]).out, "$(id) ; id\n");
 }
@@ -423,6 +429,7 @@ fn a_worker_runs_a_program_for_each_job_and_understands_what_it_says() {
     assert!(!lives("sleep 987002"), "nothing of a program outlives it");
     assert!(logs(&address, &json!({ "id": daemon })).contains("left behind"));
     assert_eq!(worker.stop(), Some(0));
+    assert_eq!(workers(&address), json!([]), "it has left, and is not lost");
 }
 
 /// A program may need longer for its end than the worker needs to say that it lives, at which the server takes its job.

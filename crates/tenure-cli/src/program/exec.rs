@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Why};
-use super::hands::{ENOUGH, Ended, Hands, LEAVING, leave, release};
+use super::hands::{ENOUGH, Ended, Hands, LEAVING, leave, release, sign_off};
 use super::{GRACE, Granted, LEASE, surely};
 use crate::client::{Ask, Client, Connect, Patience, Purpose, Trouble, escaped};
 use crate::exit::Failure;
@@ -130,6 +130,7 @@ fn work(exec: &Exec, client: Arc<Client>, hands: &Hands) -> Result<(), Failure> 
         scope.spawn(move || board.tell(&telling));
         scope.spawn(move || lock.map(|lock| lock.keep(&board.client, hands, &locking)));
         let done = recorded(exec, board, lock, hands);
+        sign_off(board);
         drop(stops);
         done
     });

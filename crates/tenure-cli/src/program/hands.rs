@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use tenure::{Clock, Moment, SystemClock};
 
-use super::board::{Post, Why};
+use super::board::{Board, Post, Why};
 use super::{Press, Presses};
 use crate::client::{Ask, Client, escaped};
 use crate::exit::Failure;
@@ -164,6 +164,11 @@ pub(super) fn leave(hands: Arc<Hands>, client: Arc<Client>) {
         let _ = tell.send(());
     });
     let _ = left.recv_timeout(LEAVING);
+}
+
+/// Takes a worker that has ended from the list of workers. If this fails, the worker is shown as lost for a day.
+pub(super) fn sign_off(board: &Board) {
+    let _ = board.client.ask(&Ask::delete(format!("/v1/workers/{}", escaped(&board.worker))).within(LEAVING));
 }
 
 /// What gives a lock back.

@@ -17,6 +17,7 @@ use super::Press;
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Told, Why};
 use super::forward::{Service, forward};
+use super::hands::sign_off;
 use super::roll::{self, Workers};
 use super::stops::{By, Limit, Stops};
 use super::{Granted, LEASE};
@@ -234,6 +235,7 @@ fn work(shared: &Arc<Shared>, queues: &[Queue]) -> Result<(), Failure> {
             })
             .collect();
         drop((stop_renewing, stop_telling));
+        sign_off(&shared.board);
         served.map(drop)
     })
 }
