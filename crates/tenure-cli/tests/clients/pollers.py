@@ -5,6 +5,7 @@ import sys, threading, time
 import httpx
 import requests
 from azure.core import PipelineClient
+from azure.core.pipeline.policies import RedirectPolicy
 from azure.core.polling import LROPoller
 from azure.core.polling.base_polling import LROBasePolling
 from azure.core.rest import HttpRequest
@@ -36,7 +37,7 @@ MADE = ("complete", {"result": {"mass": 1}, "resource_location": "/v1/version"})
 def polled(kind, end, monitor=True, location=None, seconds=1.5, **options):
     """What azure-core's poller comes to: its answer, its status, and how long it took. The first answer can be had without its
     monitor, and with another location, to see why both are as they are."""
-    client = PipelineClient(url)
+    client = PipelineClient(url, per_call_policies=[RedirectPolicy()])
     request = HttpRequest("POST", f"{url}/v1/jobs", json={"kind": kind, "max_attempts": 1})
     first = client.send_request(request, _return_pipeline_response=True)
     headers = first.http_response.headers
