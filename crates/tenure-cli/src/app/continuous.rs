@@ -113,8 +113,14 @@ pub(super) async fn keep(host: Arc<Host>, app: Arc<App>, office: Office) -> Resu
 /// Runs it once, until it has ended.
 async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying) -> Went {
     host.stands(app, Standing::Starting, "");
-    let did_not =
-        |words: String| Went { end: None, why: None, result: Ok(None), words, took: Duration::ZERO };
+    let did_not = |words: String| Went {
+        end: None,
+        why: None,
+        result: Ok(None),
+        location: None,
+        words,
+        took: Duration::ZERO,
+    };
     let run = host.tenure.new_id().to_string();
     let (copy, data) = match ready(host, app, run, office.ends()).await {
         Ok(placed) => placed,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::apps::stand::{SOON, Stand, until};
+use crate::apps::stand::{SOON, Stand, said, until};
+use crate::program::run;
 
 const EVERY_SECOND: &str = r#"{"schedule":"* * * * * *"}"#;
 
