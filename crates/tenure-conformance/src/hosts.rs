@@ -151,8 +151,8 @@ async fn a_lost_host_is_listed_with_the_jobs_that_were_taken_from_it(given: Give
     let jobs = |lost: Vec<LostHost>| lost.into_iter().map(|lost| lost.jobs).collect::<Vec<_>>();
     assert_eq!(jobs(lost(&given).await), [[id]]);
     // Another host has it, and the first one is still known to have lost it.
-    announce(&given, 1).await;
-    let ask = Reserve { holder: host(1), ..given.ask(vec![want("mail", 1)], 1) };
+    announce(&given, 2).await;
+    let ask = Reserve { holder: host(2), ..given.ask(vec![want("mail", 1)], 1) };
     let again = given.turn(ask).await.jobs.pop().expect("it is due again");
     given.succeed(again).await;
     assert_eq!(jobs(lost(&given).await), [[id]]);

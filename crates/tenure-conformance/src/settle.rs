@@ -88,7 +88,7 @@ async fn an_output_is_kept_byte_for_byte_up_to_the_limit(given: Given) {
     let outputs = [
         Output::default(),
         Output { value: vec![0, 255, b'"', b'\n'], place: None },
-        Output::new(vec![b'7'; limits::OUTPUT_BYTES], Some("/ø".repeat(500))).unwrap(),
+        Output::new(format!("{:1$}", 7, limits::OUTPUT_BYTES).into_bytes(), Some("/ø".repeat(500))).unwrap(),
     ];
     for output in outputs {
         let reserved = given.running().await;

@@ -12,12 +12,12 @@ const pause = one("#pause"), old = one("#old"), told = one("#told"), help = one(
 const atLatest = 5000, apart = 500, worriesAfter = 10000, tellsEvery = 10000;
 // A page that takes its server long is asked for less often: an open one is a hundredth of what one core can do.
 const share = 100, seldom = 30000, reloadsEvery = 60000;
-let pace = apart, isOther = false, shown = null;
+let pace = apart, isOther = false, shown = null, failsSince = null, leaves = false;
 const isLive = root.dataset.live === "on" && one("main [data-live]") !== null;
 let follows = true, paused = false, asking = false, again = false, lastAsked = 0, lastHeard = Date.now(), lastTold = 0, stream = null;
 
 const isBusy = () =>
-  paused || document.hidden || help.open || palette.open || !getSelection().isCollapsed ||
+  paused || leaves || document.hidden || help.open || palette.open || !getSelection().isCollapsed ||
   one("main details[open]") !== null || one("main [data-live] input:checked") !== null;
 
 async function refresh() {
@@ -44,9 +44,13 @@ async function refresh() {
       shown = isBusy() || !paint(fresh) ? null : answer.headers.get("etag");
     }
     lastHeard = Date.now();
+    failsSince = null;
     if (!isOther) say("");
   } catch {
-    if (Date.now() - lastHeard > worriesAfter + pace) {
+    // A page that is seldom asked for is told as soon as others that nobody answers.
+    pace = apart;
+    failsSince ??= Date.now();
+    if (Date.now() - failsSince > worriesAfter) {
       say(`No answer from the server since ${clock(lastHeard)}. This page may be out of date.`);
     }
   } finally {
@@ -204,6 +208,9 @@ function toggle() {
 
 pause?.addEventListener("click", toggle);
 addEventListener("visibilitychange", () => { follow(); refresh(); });
+// A form that is sent may remove what this page shows: it is not asked for until the answer is there.
+addEventListener("submit", ({ target }) => { leaves = target.method === "post"; });
+addEventListener("pageshow", () => { leaves = false; });
 label();
 follow();
 if (isLive) setInterval(refresh, atLatest);

@@ -23,7 +23,7 @@ pub(crate) enum Db {
     Migrate(migrate::Migrate),
     /// Check the data for inconsistencies; changes nothing
     Check(check::Check),
-    /// Move unreadable jobs out of the way, into the table quarantine
+    /// Remove unreadable jobs into the table quarantine
     Repair(repair::Repair),
     /// Back up a SQLite file while it is in use
     Backup(backup::Backup),

@@ -299,7 +299,9 @@ TENURE_CONTEXT, .tenure/apps.db in this folder, the default server. No --write i
     noted(
         "db repair",
         &["tenure db repair --db jobs.db --dry-run"],
-        "A job that cannot be read is removed with all its rows, and jobs that wait for it go on as if it had been\ndeleted. The rows stay in the table quarantine.",
+        "\
+The job is removed with all its rows, and jobs that wait for it go on as if it had been deleted.
+The rows stay in the table quarantine.",
     ),
     noted(
         "db backup",

@@ -384,7 +384,7 @@ mod tests {
         let granted = || {
             let job = json!({
                 "token": "t", "expires_in_seconds": 30.0, "id": "i", "kind": "k", "queue": "q", "attempt": 1,
-                "timeout_seconds": 3_600.0,
+                "timeout_seconds": 3_600.0, "lease": { "fence": "1" },
             });
             serde_json::from_value::<Granted>(job).unwrap()
         };

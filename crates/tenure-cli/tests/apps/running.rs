@@ -92,7 +92,7 @@ fn exit_codes_mean_done_again_without_an_attempt_or_failed() {
     assert_eq!(made.code, 0, "{}{}", made.out, made.err);
     let id = stand.json(&["runs", "made"])["items"][0]["id"].as_str().unwrap().to_owned();
     let job = said(&run(&["job", "get", &id, "--db", &stand.db(), "-o", "json"], &stand.folder()));
-    assert!(job.out.contains(r#""resource_location": "/stars/7""#), "{}", job.out);
+    assert!(job.out.contains(r#""resource_location":"/stars/7""#), "{}", job.out);
     let bad = stand.app(&["run", "--wait", "bad"]);
     assert!(bad.code == 1 && bad.err.contains("Job failed due to exit code 3"), "{}", bad.err);
     assert!(bad.out.contains("err: so"), "{}", bad.out);
