@@ -88,7 +88,8 @@ async fn an_output_is_kept_byte_for_byte_up_to_the_limit(given: Given) {
     let outputs = [
         Output::default(),
         Output { value: vec![0, 255, b'"', b'\n'], place: None },
-        Output::new(format!("{:1$}", 7, limits::OUTPUT_BYTES).into_bytes(), Some("/ø".repeat(500))).unwrap(),
+        Output::new([vec![b' '; limits::OUTPUT_BYTES - 1], vec![b'7']].concat(), Some("/ø".repeat(500)))
+            .unwrap(),
     ];
     for output in outputs {
         let reserved = given.running().await;
