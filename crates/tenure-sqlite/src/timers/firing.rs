@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Result};
 use tenure_core::{Firing, JobId, Name, NewJob, Open, SlotRecord, Timer, limits};
-use tenure_store::{Accepted, Change, Enqueued, Selection};
+use tenure_store::{Accepted, Change, ChangeOutcome, Enqueued, Selection};
 
 use super::{row, slots};
 use crate::fault::{of_timer, unreadable};
@@ -88,7 +88,10 @@ impl Writing<'_> {
     fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>) -> Result<()> {
         let reason = format!("the next run of timer {timer} is due");
         let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
-        self.change(&cancel, &Selection::Ids(jobs))?;
-        Ok(())
+        let changed = self.change(&cancel, &Selection::Ids(jobs))?;
+        // It may still run, and the next one would run beside it.
+        let unread =
+            changed.outcomes.iter().find(|(_, outcome)| *outcome == ChangeOutcome::RefusedUnreadable);
+        unread.map_or(Ok(()), |(id, _)| Err(unreadable(format_args!("job {id}"))))
     }
 }
