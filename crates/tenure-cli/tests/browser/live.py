@@ -196,7 +196,7 @@ def outage(stage):
             expect(page.locator("#pause")).to_be_visible()
             until(page, "window.heard.hello > 0")
             overview = stage.page()
-            overview.add_init_script(TOLD)
+            overview.add_init_script(TOLD.replace("5000", "Infinity"))
             overview.goto(f"http://127.0.0.1:{port}/ui/")
             expect(overview.locator("#says")).to_be_visible()
             until(overview, "window.heard.hello > 0")
