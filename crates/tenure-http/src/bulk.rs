@@ -115,6 +115,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let ask: BulkAsk = body::json(&headers, &text)?;
     let act = act(ask.action, ask.params.unwrap_or_default())?;
     let filter = filter(&api, ask.filter, &ask.ids, ask.all)?;
+    let once = Once::of(&headers, &[b"POST /v1/bulk", &text])?;
     if ask.dry_run {
         let meant = api.tenure().jobs().meant(&filter).await?;
         let sample = meant.some.iter().map(JobId::to_string).collect();
@@ -123,7 +124,6 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         response.extensions_mut().insert(NotAudited);
         return Ok(response);
     }
-    let once = Once::of(&headers, &[b"POST /v1/bulk", &text])?;
     let draft = api.tenure().bulk_draft(act, filter).await?;
     let (accepted, replayed) = accept(api.tenure(), once, draft).await?;
     let mut response = answer(&api, &headers, accepted.id(), StatusCode::ACCEPTED).await?;

@@ -44,8 +44,8 @@ pub(crate) fn check_version(version: i64) -> Result<(), Fault> {
 }
 
 /// Brings the schema up to date, in one transaction: several programs may start at once.
-/// Returns the epoch of the file: the one that `follows` the last one, unless the file was made here. Also returns `true`
-/// if it is a backup that was never opened before.
+/// Returns the epoch of the file: the one that `follows` the last one, unless the file was made here. It is written with
+/// the first change. Also returns `true` if the file is a backup that was never changed.
 pub(crate) fn migrate(
     conn: &mut Connection,
     follows: impl FnOnce(Epoch) -> Epoch,
@@ -77,9 +77,8 @@ pub(crate) fn migrate(
     let mut epoch = epoch::read(&txn).map_err(fail)?;
     if version > 0 {
         epoch = follows(epoch);
-        epoch::keep(&txn, epoch).map_err(fail)?;
     }
-    let is_new_backup = txn.execute("DELETE FROM meta WHERE name = 'backup'", []).map_err(fail)? > 0;
+    let is_new_backup = epoch::is_new_backup(&txn).map_err(fail)?;
     txn.commit().map_err(fail)?;
     Ok((epoch, is_new_backup))
 }

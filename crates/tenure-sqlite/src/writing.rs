@@ -12,12 +12,14 @@ use crate::lanes::{Lanes, LanesMark};
 use crate::place::Joined;
 use crate::set_back::SetBack;
 use crate::timers::Aside;
-use crate::value;
+use crate::{epoch, value};
 
 /// What the writer keeps in mind between transactions. All of it can be read again from the file.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub epoch: Epoch,
+    /// The epoch stands in the file.
+    has_begun: bool,
     pub lanes: Lanes,
     pub grants: Grants,
     pub keyed: Keyed,
@@ -48,6 +50,8 @@ pub(crate) struct Writing<'w> {
     frees: bool,
     /// Who has joined lines and is not written there.
     pub line: Vec<Joined>,
+    /// Rows that were changed on this connection before.
+    changes: u64,
 }
 
 /// What to tell once the transaction is durable.
@@ -115,6 +119,7 @@ impl Memory {
         self.keyed.forget();
         self.set_back = SetBack::default();
         (self.last_seq, self.asked, self.freed) = (None, None, None);
+        self.has_begun = false;
     }
 }
 
@@ -139,7 +144,8 @@ impl<'w> Writing<'w> {
         if news.due || memory.last_seq.is_none() {
             memory.lanes.refresh(conn)?;
         }
-        Ok(Self { conn, memory, now, news, frees: false, line: Vec::new() })
+        let changes = conn.total_changes();
+        Ok(Self { conn, memory, now, news, frees: false, line: Vec::new(), changes })
     }
 
     /// Writes what is written once a transaction.
@@ -154,6 +160,10 @@ impl<'w> Writing<'w> {
                 .prepare_cached("UPDATE meta SET value = value + 1 WHERE name = 'freed' RETURNING value")?
                 .query_row([], |row| row.get(0))?;
             self.memory.freed = Some(freed);
+        }
+        if !self.memory.has_begun && self.conn.total_changes() > self.changes {
+            epoch::begin(self.conn, self.memory.epoch)?;
+            self.memory.has_begun = true;
         }
         Ok(self.news)
     }

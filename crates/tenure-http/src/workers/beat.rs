@@ -10,11 +10,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure::{HostId, JobId, JobRecord, Progress, Renewal, Report, held, limits, seconds};
+use tenure::{HostId, JobRecord, Progress, Renewal, Report, held, limits, seconds};
 
 use super::claim::check_lease;
 use super::commands::Command;
 use super::granted::grants_of_tokens;
+use super::settle::job_ids;
 use super::{overdue, roll};
 use crate::answer::json;
 use crate::api::Api;
@@ -118,14 +119,11 @@ pub(crate) async fn post(
     let mut answer = BeatAnswer { extended, cancel, lost, command };
     let (mut over, now) = (Vec::new(), api.tenure().now());
     let (mut held_jobs, mut reports) = (BTreeMap::<Duration, Vec<Arc<JobRecord>>>::new(), Vec::new());
-    let ids: Vec<Option<JobId>> = said.running.iter().map(|item| item.job_id.parse().ok()).collect();
-    let shown = said.running.iter().zip(&ids).filter_map(|(item, id)| Some(((*id)?, item.token.as_str())));
-    let mut grants = grants_of_tokens(&api, &shown.collect::<Vec<_>>()).await?.into_iter();
-    for (item, id) in said.running.into_iter().zip(ids) {
-        let Some(grant) = id.and_then(|_| grants.next()) else {
-            answer.lost.push(item.job_id);
-            continue;
-        };
+    let ids = job_ids("running", said.running.iter().map(|item| item.job_id.as_str()))?;
+    let shown: Vec<_> =
+        ids.iter().copied().zip(said.running.iter().map(|item| item.token.as_str())).collect();
+    let grants = grants_of_tokens(&api, &shown).await?;
+    for (item, grant) in said.running.into_iter().zip(grants) {
         match grant {
             Ok((job, lease)) => {
                 if let Some(timeout) = overdue::overdue(&job, now) {

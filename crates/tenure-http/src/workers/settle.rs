@@ -14,7 +14,7 @@ use super::attempt::told;
 use super::claim::{Claim, ClaimedJob, answer};
 use super::commands::Command;
 use super::grant::{Grant, portion};
-use super::granted::{grants_of_tokens, lost};
+use super::granted::grants_of_tokens;
 use super::roll;
 use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
@@ -135,14 +135,11 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     };
     let mut answers = Vec::with_capacity(said.items.len());
     let (mut endings, mut places) = (Vec::new(), Vec::new());
-    let ids: Vec<Result<JobId, Invalid>> = said.items.iter().map(|item| item.job_id.parse()).collect();
-    let shown = said.items.iter().zip(&ids);
-    let shown = shown.filter_map(|(item, id)| Some((*id.as_ref().ok()?, item.token.as_str())));
-    let mut grants = grants_of_tokens(&api, &shown.collect::<Vec<_>>()).await?.into_iter();
-    for (item, id) in said.items.into_iter().zip(ids) {
+    let ids = job_ids("items", said.items.iter().map(|item| item.job_id.as_str()))?;
+    let shown: Vec<_> = ids.iter().copied().zip(said.items.iter().map(|item| item.token.as_str())).collect();
+    let grants = grants_of_tokens(&api, &shown).await?;
+    for (item, grant) in said.items.into_iter().zip(grants) {
         let job_id = item.job_id.clone();
-        // There is one for each id that is one.
-        let grant = id.map_err(Problem::from).and_then(|id| grants.next().unwrap_or_else(|| Err(lost(id))));
         match grant.and_then(|(job, _)| Ok(Ending { job, verdict: verdict(item)? })) {
             Ok(ending) => {
                 let completes = matches!(ending.verdict, Verdict::Succeeded(_));
@@ -169,6 +166,15 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let (worker_id, jobs) =
         granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
     Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs, claim_problem, command }))
+}
+
+/// Reads the job IDs of all entries. One that is no ID refuses the request: no worker was given it.
+pub(super) fn job_ids<'a>(list: &str, texts: impl Iterator<Item = &'a str>) -> Result<Vec<JobId>, Invalid> {
+    let read = |(place, text): (usize, &str)| {
+        let named = |wrong| Invalid { field: format!("{list}[{place}].job_id"), ..wrong };
+        text.parse::<JobId>().map_err(named)
+    };
+    texts.enumerate().map(read).collect()
 }
 
 /// What a worker that claims is told, and what the store is asked for it.
