@@ -51,7 +51,8 @@ async fn jobs_that_another_server_has_granted_are_read_together_and_once() {
     }
     let done = |job: &Value| json!({ "job_id": job["id"], "token": job["token"], "outcome": "complete" });
     let mut items: Vec<Value> = jobs.iter().map(done).collect();
-    items.insert(1, json!({ "job_id": "none", "token": "x", "outcome": "complete" }));
+    let unknown = "0190f5c2-7b1e-7c3a-9f02-6a2d8c4e5b10";
+    items.insert(1, json!({ "job_id": unknown, "token": "x", "outcome": "complete" }));
     items[2]["token"] = json!("1.1.00000000000000000000000000000000");
     let settle = json!({ "items": items }).to_string();
     let third = Asker::on(&tenure);
