@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // A worker for Node 18 or newer without packages. Run: TENURE_URL=http://localhost:8368 ./worker.mjs
-// TENURE_TOKEN, or the file TENURE_TOKEN_FILE, has the access token of a server with `--auth tokens`.
+// Set TENURE_TOKEN or TENURE_TOKEN_FILE if the server runs with `--auth tokens`.
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -29,7 +29,7 @@ pub struct Bench {
     pub write: bool,
 }
 
-/// One ratio over all rounds.
+/// A ratio over all rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ratio {
     median: f64,

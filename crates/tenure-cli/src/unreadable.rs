@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::output::{Out, counted, safe};
 
-/// So many are named.
+/// Maximum number of jobs in the message.
 const NAMED: usize = 5;
 
 /// Names the unreadable jobs of a listing on stderr.

@@ -59,7 +59,7 @@ fn done_with(
     })
 }
 
-/// How many of a list are asked for at once, if it is bounded.
+/// Page size of a bounded list.
 const PAGE: usize = 200;
 
 /// The bound of a list that only grows.

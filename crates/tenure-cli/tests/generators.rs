@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use tempfile::{TempDir, tempdir};
 
-/// It brings the generator as a `jar`, and needs Java.
+/// This package contains the generator as a `jar`, which needs Java.
 const PYTHON: [&str; 1] = ["openapi-generator-cli==7.26.0"];
 const NODE: [&str; 5] = [
     "orval@7.13.0",

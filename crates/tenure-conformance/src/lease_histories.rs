@@ -125,7 +125,7 @@ impl Side {
         Self { store, clock, had: Vec::new() }
     }
 
-    /// What the store answered, as text.
+    /// The store's answer as text.
     async fn apply(&mut self, operation: &Operation) -> String {
         match operation {
             Operation::Wish(wishes) => self.wish(wishes).await,

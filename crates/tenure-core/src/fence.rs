@@ -17,8 +17,8 @@ const CHANCE_MASK: u64 = (1 << 24) - 1;
 /// The floor of a store's fences: each [`Fence`] that it grants is greater.
 ///
 /// A restored file or database lacks the grants that were made after the backup. It begins a new epoch before it grants
-/// again. The time of that moment is in the number, so it lies above all that was granted before, whatever the backup
-/// knows of that, and another restore of the same backup begins another epoch.
+/// again. The number contains the time of that moment. So it exceeds every earlier fence, also those that the backup lacks,
+/// and each restore of one backup begins a different epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Epoch(u64);
 
@@ -54,7 +54,7 @@ impl Epoch {
 
 /// A fencing token. It grows with each grant and never goes back.
 ///
-/// It lies above the [`Epoch`] in which it was granted, and fits in 53 bits.
+/// A fence is greater than the [`Epoch`] in which it was granted, and fits in 53 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(u64);

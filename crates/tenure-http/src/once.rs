@@ -247,7 +247,7 @@ fn canonical(part: &[u8]) -> Cow<'_, [u8]> {
     text.map_or(Cow::Borrowed(part), Cow::Owned)
 }
 
-/// What tells a request from another one under the same key.
+/// Digest that distinguishes two requests with the same key.
 fn fingerprint(what: &[&[u8]]) -> String {
     let parts: Vec<Cow<'_, [u8]>> = what.iter().map(|part| canonical(part)).collect();
     digest(parts.iter().map(AsRef::as_ref))

@@ -28,7 +28,7 @@ use crate::url;
 const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET jit = off; SET plan_cache_mode = force_generic_plan;";
 
-/// A role that may not write here grants nothing. If it wants to, whatever opens the store says so.
+/// A role without INSERT grants no fence, so it begins no epoch.
 const HAS_TABLES: &str = "SELECT EXISTS (SELECT FROM pg_class c
      WHERE c.relnamespace = to_regnamespace(current_schema()) AND c.relname = 'meta'
          AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT'))";

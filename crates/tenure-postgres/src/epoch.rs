@@ -65,30 +65,30 @@ const BAR: &str = "UPDATE meta SET value = greatest(value, coalesce($1::bigint, 
 /// An ownership that this server has never heard of is taken to last so long at the most, unless another one lasts longer.
 const LEAST: Duration = Duration::from_secs(30);
 
-/// What the database knows of where it was when its epoch began.
+/// Origin of the current epoch, as the database recorded it.
 struct Known {
     floor: Epoch,
     /// The system and the timeline; `None` before any program has used it.
     server: Option<(i64, i64)>,
     database: Option<i64>,
     started: Option<i64>,
-    /// Whether the tables are the ones that were written here.
+    /// `false` if a dump was restored: the mark is the ID of the transaction that wrote it.
     is_marked: Option<bool>,
     now: Timestamp,
     /// The number of the last grant of jobs.
     granted: u64,
 }
 
-/// How a server stands to the one that the database knows.
+/// This server, compared with the recorded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Is {
-    TheSame,
-    /// No other was there before.
+enum Compared {
+    Same,
+    /// No server was recorded.
     First,
-    /// It may have been put back as it was, or nothing has happened.
-    StartedAgain,
-    /// It may lack the latest grants.
-    Another,
+    /// Its files may have been restored, or it was only restarted.
+    Restarted,
+    /// The database may lack the latest grants.
+    Different,
 }
 
 /// Begins a new epoch if this is not the server, or the database, as it was when the last one began. False if the tables
@@ -124,31 +124,31 @@ impl Known {
         }))
     }
 
-    fn compare(&self, origin: Origin) -> Is {
-        let Some(server) = self.server else { return Is::First };
-        let is_another = server != (origin.system, origin.timeline)
+    fn compare(&self, origin: Origin) -> Compared {
+        let Some(server) = self.server else { return Compared::First };
+        let is_different = server != (origin.system, origin.timeline)
             || self.database.is_some_and(|database| database != origin.database)
             || self.is_marked == Some(false);
         match self.started {
-            _ if is_another => Is::Another,
-            Some(started) if started == origin.started => Is::TheSame,
-            Some(_) | None => Is::StartedAgain,
+            _ if is_different => Compared::Different,
+            Some(started) if started == origin.started => Compared::Same,
+            Some(_) | None => Compared::Restarted,
         }
     }
 
-    /// What is written now that this server answers.
+    /// Returns the statements that record this server and begin an epoch if necessary.
     fn moves(&self, origin: Origin, told: Option<i64>) -> Vec<Query> {
-        let is = self.compare(origin);
+        let compared = self.compare(origin);
         // Grants of jobs may have come further than the floor says.
         let last = self.floor.max(Epoch::new(self.granted));
-        let epoch = match is {
-            Is::TheSame => return Vec::new(),
-            Is::First => self.floor,
-            Is::StartedAgain | Is::Another => last.next(self.now, Chance::from_system().bits()),
+        let epoch = match compared {
+            Compared::Same => return Vec::new(),
+            Compared::First => self.floor,
+            Compared::Restarted | Compared::Different => last.next(self.now, Chance::from_system().bits()),
         };
         let keep = Query::new(KEEP).with(origin.system).with(origin.timeline).with(origin.database);
         let mut queries = vec![keep.with(origin.started).with(value::signed(epoch.number()))];
-        if is == Is::Another {
+        if compared == Compared::Different {
             tracing::warn!(
                 epoch = epoch.number(),
                 "connected to another server or a restored database, which may lack the latest grants; starting a new epoch and granting nothing for a while"

@@ -51,7 +51,7 @@ async fn prepare(server: &Server, clock: &ManualClock) {
     store.close().await.unwrap();
 }
 
-/// What a store grants: for a job, and for a lease.
+/// Grants a job and a lease, and returns their fences.
 async fn grants(store: &PostgresStore) -> [Fence; 2] {
     let job = store.reserve(ask(host(1), 1)).await.unwrap().jobs.pop().unwrap();
     let fence = job.fence();

@@ -36,7 +36,7 @@ const TABLES: [&str; 12] = [
     "unique_key",
     "dependency",
 ];
-/// Those whose rows make a job unreadable.
+/// Tables whose rows make a job unreadable.
 const OWN: [&str; 6] = ["job", "standing", "attempt", "log", "granted", "receipt"];
 
 fn key(text: &str) -> Key {

@@ -40,7 +40,7 @@ pub enum Event {
     Line(Line),
     /// It says how far it has come.
     Progress(Progress),
-    /// It has named the location of its result.
+    /// The program named the location of its result.
     Location(String),
     /// It has ended, and whatever it had started.
     Ended(End),

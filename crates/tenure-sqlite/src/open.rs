@@ -23,7 +23,7 @@ const SWITCH_AGAIN: Duration = Duration::from_millis(5);
 pub(crate) struct Opened {
     pub conn: Connection,
     pub epoch: Epoch,
-    /// It is a backup that nothing has opened before.
+    /// `true` for a backup that no program has changed.
     pub is_new_backup: bool,
     pub way: Way,
 }

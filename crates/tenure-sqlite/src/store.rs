@@ -52,7 +52,7 @@ pub struct SqliteStore {
     commits: Arc<AtomicU64>,
     timers_aside: Arc<timers::Aside>,
     closed: AtomicBool,
-    /// It was made by `backup`, and this store is the first to open it.
+    /// `true` for a backup that no program has changed.
     pub(crate) is_new_backup: bool,
     lost: Arc<Lost>,
     /// The threads besides the writer; taken by whoever closes.

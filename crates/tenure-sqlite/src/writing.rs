@@ -18,7 +18,7 @@ use crate::{epoch, value};
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub epoch: Epoch,
-    /// The epoch stands in the file.
+    /// `true` once the epoch is in the file.
     has_begun: bool,
     pub lanes: Lanes,
     pub grants: Grants,
@@ -50,7 +50,7 @@ pub(crate) struct Writing<'w> {
     frees: bool,
     /// Who has joined lines and is not written there.
     pub line: Vec<Joined>,
-    /// Rows that were changed on this connection before.
+    /// Number of rows that this connection had changed at the beginning.
     changes: u64,
 }
 

@@ -222,7 +222,7 @@ pub struct LimitPage {
 
 /// What there is to see.
 pub trait Views {
-    /// One job. If it cannot be read, a fault with the cause [`FaultCause::UnreadableData`].
+    /// Returns a job. For an unreadable job, the fault has the cause [`FaultCause::UnreadableData`].
     fn job(&self, id: JobId) -> Answer<'_, Option<Job>>;
 
     /// A page of jobs. It looks at a bounded number of rows. A job that cannot be read hides no other.

@@ -36,18 +36,18 @@ async function refresh() {
     if (answer.redirected) return say("Your session has ended. ", "Reload the page");
     const took = Number(/dur=([\d.]+)/.exec(answer.headers.get("server-timing") ?? "")?.[1] ?? 0);
     pace = Math.min(Math.max(apart, took * share), seldom);
-    // Nothing but ages has changed since the page that is shown.
+    // 304: only ages have changed since the page was painted.
     if (answer.status !== 304) {
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!answer.ok && !one("main", fresh)) throw new Error(answer.status);
-      // What somebody is in is not painted over: the next answer has to be a whole page.
+      // A part that the user is editing keeps its content, so the next answer must be a whole page.
       shown = isBusy() || !paint(fresh) ? null : answer.headers.get("etag");
     }
     lastHeard = Date.now();
     failsSince = null;
     if (!isOther) say("");
   } catch {
-    // A page that is seldom asked for is told as soon as others that nobody answers.
+    // A slow page polls seldom; during an outage it polls as often as others, so it reports the outage as early.
     pace = apart;
     failsSince ??= Date.now();
     if (Date.now() - failsSince > worriesAfter) {
@@ -79,7 +79,7 @@ function say(text, link) {
   }
 }
 
-// Only what is another one is put in place, and never what somebody is in. Answers whether all of it is shown now.
+// Replaces the parts that changed, but none that the user is in. Returns true if all parts are up to date.
 function paint(fresh) {
   let isWhole = true;
   for (const part of all("main [data-live]")) {
@@ -208,7 +208,7 @@ function toggle() {
 
 pause?.addEventListener("click", toggle);
 addEventListener("visibilitychange", () => { follow(); refresh(); });
-// A form that is sent may remove what this page shows: it is not asked for until the answer is there.
+// A submitted form may delete the object of this page: stop polling until the next page loads.
 addEventListener("submit", ({ target }) => { leaves = target.method === "post"; });
 addEventListener("pageshow", () => { leaves = false; });
 label();

@@ -23,7 +23,7 @@ const LETTERS: usize = 32;
 /// Types that compress well.
 const TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/svg+xml"];
 
-/// The part of a request that says how its response may be sent.
+/// Headers of a request that decide the encoding of the response.
 pub(crate) struct Accepts {
     gzip: bool,
     known: Option<HeaderValue>,
@@ -68,7 +68,7 @@ pub(crate) async fn compact(accepts: Accepts, response: Response<Body>) -> Respo
         return response;
     }
     let (mut head, body) = response.into_parts();
-    // It is in memory as a whole, since its size is known.
+    // A body of known size is in memory already.
     let Ok(body) = body.collect().await.map(http_body_util::Collected::to_bytes) else {
         head.status = StatusCode::INTERNAL_SERVER_ERROR;
         return Response::from_parts(head, Body::empty());

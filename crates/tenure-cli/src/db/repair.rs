@@ -1,4 +1,4 @@
-//! `tenure db repair`: taking damaged rows out of the way.
+//! `tenure db repair`: moves unreadable rows into quarantine.
 
 use clap::Args;
 use tenure::Quarantined;

@@ -50,7 +50,7 @@ pub(super) fn run(history: &History, with: &mut With) -> Result<(), Failure> {
     }
 }
 
-/// How a lease stood at an instant.
+/// State of a lease at an instant.
 #[derive(Debug, Clone, PartialEq)]
 enum Held {
     /// The entry by which its holder had it.
@@ -79,7 +79,7 @@ fn held_at(with: &With, path: &str, at: Timestamp) -> Result<Held, Failure> {
     }
 }
 
-/// How the lease stood if this entry is the last one before the instant; `later` is the one after it.
+/// Returns the lease's state if this entry is the last one before the instant; `later` is the next entry.
 fn judged(entry: &Value, later: Option<&Value>, at: Timestamp) -> Option<Held> {
     let instant =
         |entry: &Value, field: &str| entry[field].as_str().and_then(|text| text.parse::<Timestamp>().ok());
@@ -91,7 +91,7 @@ fn judged(entry: &Value, later: Option<&Value>, at: Timestamp) -> Option<Held> {
         "broke" | "lapsed" | "released" | "forgotten" => return Some(Held::FreeSince(ended(entry))),
         _ => return None,
     }
-    // That a lease had expired is written down when it is noticed.
+    // The store records an expiry when it notices it.
     let lapsed = later.filter(|later| text(later, "/what") == "lapsed");
     let lapsed = lapsed.filter(|later| instant(later, "expires_at").is_some_and(|expired| expired <= at));
     Some(lapsed.map_or_else(|| Held::By(entry.clone()), |lapsed| Held::FreeSince(ended(lapsed))))

@@ -83,7 +83,7 @@ fn reason(why: &Why) -> String {
     }
 }
 
-/// How a program ended, and the last location that it named.
+/// End of a program, with the last location that it printed.
 struct Ended {
     end: End,
     why: Option<Why>,

@@ -166,7 +166,7 @@ pub(super) fn leave(hands: Arc<Hands>, client: Arc<Client>) {
     let _ = left.recv_timeout(LEAVING);
 }
 
-/// Takes a worker that has ended from the list of workers. If this fails, the worker is shown as lost for a day.
+/// Removes this worker from the server's list. If this fails, the server lists the worker as lost for a day.
 pub(super) fn sign_off(board: &Board) {
     let _ = board.client.ask(&Ask::delete(format!("/v1/workers/{}", escaped(&board.worker))).within(LEAVING));
 }

@@ -29,7 +29,7 @@ const WORKERS: Named = Named {
     },
 };
 
-/// How many jobs a lost worker had; nothing for one that is alive.
+/// Number of jobs that a lost worker had; empty for a live worker.
 fn lost_jobs(worker: &Value) -> String {
     worker["lost_jobs"].as_array().map(|jobs| jobs.len().to_string()).unwrap_or_default()
 }

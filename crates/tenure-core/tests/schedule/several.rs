@@ -55,7 +55,7 @@ fn several_rules_are_printed_and_read_again() {
     // The zone of a rule is that of all.
     let own = r#"{"any_of": ["daily 09:30", "DTSTART;TZID=Asia/Tokyo:20260101T090000 RRULE:FREQ=DAILY"]}"#;
     assert_eq!(serde_json::from_str::<Schedule>(own).unwrap().zone(), &Zone::named("Asia/Tokyo").unwrap());
-    // One alone is itself.
+    // A list with one rule is that rule.
     assert_eq!(
         serde_json::from_str::<Schedule>(r#"{"any_of": ["daily 09:30"]}"#).unwrap(),
         parse("daily 09:30")

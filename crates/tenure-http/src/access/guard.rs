@@ -154,7 +154,7 @@ async fn who(
     });
     let text =
         text.ok_or_else(|| nobody("invalid Authorization header; expected `Bearer` and an access token"))?;
-    // Looked up whatever others behind the same address have tried: a good token must never be refused for theirs.
+    // Other clients may share this address. Their bad tokens must not lock out a valid one, so every token is looked up.
     let Some(found) = api.known().find(api.tenure(), text).await? else {
         return Err(unknown(api, remote));
     };
@@ -172,7 +172,7 @@ async fn who(
     Ok(Who(Some(found)))
 }
 
-/// Refuses an unknown token, and notes it. Beyond the limit of its address the client is told to wait.
+/// Refuses an unknown token and counts it. Beyond the limit of the address, the response is 429 with `Retry-After`.
 fn unknown(api: &Api, remote: Option<Remote>) -> Problem {
     let now = api.tenure().store().clock().moment();
     let Some(remote) = remote else { return Problem::new(ProblemType::Unauthenticated, TAKEN_BACK) };

@@ -99,8 +99,8 @@ impl Needs {
         }
     }
 
-    /// Whether what somebody with these rights does is written down: whatever only those may who look after others' work,
-    /// what one of them does that others may do with their own, and what a worker may do to another one.
+    /// Returns `true` if the audit log records this action for a token with these scopes: every action that needs `manage`
+    /// or `admin`, an operator's action on other clients' jobs, and a worker's action on another worker.
     pub(crate) fn is_audited(self, by: &[Scope]) -> bool {
         let is_operators = |scope: &Scope| matches!(scope, Scope::Manage | Scope::Admin);
         match self {

@@ -54,7 +54,7 @@ pub(crate) struct Takes {
     pub query: &'static [(&'static str, &'static str)],
     /// The body.
     pub body: Option<fn(&mut Schemas) -> serde_json::Value>,
-    /// One line of a body in `application/x-ndjson`, if that is taken as well.
+    /// Schema of a line, if the body may also be `application/x-ndjson`.
     pub line: Option<fn(&mut Schemas) -> serde_json::Value>,
     /// Whether it cannot be empty.
     pub needs_body: bool,

@@ -311,7 +311,7 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, clock: &dyn Clock
     }
 }
 
-/// How requests come to this server.
+/// Path of requests to this server: trusted proxies and the public URL.
 #[derive(Debug, Clone)]
 struct Arrival {
     proxies: Arc<Proxies>,

@@ -1,4 +1,4 @@
-//! The public URL of a server: where its clients find it, whatever a proxy does to the host and the path.
+//! The public URL of a server. Links use it, even if a proxy changes the host or the path of requests.
 
 use std::sync::Arc;
 

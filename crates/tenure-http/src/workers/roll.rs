@@ -129,7 +129,7 @@ impl Roll {
         Ok(listed.get(&id).is_some_and(|serves| !is_within(serves, api.reach())))
     }
 
-    /// Forgets a worker, and returns it if it was known and takes only what whoever asks reaches.
+    /// Removes a worker, and returns it if it was listed and serves nothing outside the caller's reach.
     fn forget(&self, id: HostId, reach: &Reach) -> Option<Heard> {
         let mut all = self.lock();
         all.get(&id).filter(|heard| heard.is_within(reach))?;
@@ -389,7 +389,7 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     Ok(response)
 }
 
-/// Whether a worker stopped without saying so, and all that it took is reached.
+/// Returns `true` if the worker is listed as lost, and served nothing outside the caller's reach.
 async fn is_lost(api: &Api, id: HostId) -> Result<bool, Problem> {
     let lost = api.tenure().lost_hosts().await?;
     Ok(lost.iter().any(|lost| lost.host.id == id && is_within(&lost.host.serves, api.reach())))

@@ -111,7 +111,7 @@ async fn told(api: &Api, worker: Option<HostId>, mut calls: Calls) -> Problem {
 
 /// Counts the open connection of a waiting worker as its heartbeat, for as long as it waits.
 async fn beat(api: &Api, worker: Option<HostId>) {
-    // One that does not say its ID is not listed.
+    // A worker that sends no ID is not listed.
     let Some(worker) = worker else { return std::future::pending().await };
     loop {
         api.tenure().store().clock().sleep(roll::APART).await;

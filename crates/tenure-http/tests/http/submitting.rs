@@ -31,7 +31,7 @@ async fn args_are_kept_as_they_were_sent() {
     assert!(told.text.contains(args), "{}", told.text);
 }
 
-/// One job with such a value would stop every client that lists it.
+/// A single job with such a value would stop every client that lists it.
 #[tokio::test]
 async fn values_that_parsers_refuse_are_refused_with_their_path() {
     let service = Service::new();

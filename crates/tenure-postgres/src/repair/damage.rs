@@ -31,9 +31,9 @@ pub(crate) struct Damage {
 pub(crate) enum Damaged {
     /// Its own row, or what tells of its state.
     Job,
-    /// One of its attempts, by delivery.
+    /// An attempt of the job, by delivery.
     Attempt(i32),
-    /// One of its log lines, by delivery and number.
+    /// A log line of the job, by delivery and number.
     Line(i32, i32),
 }
 

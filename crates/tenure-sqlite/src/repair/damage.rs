@@ -22,9 +22,9 @@ pub(crate) struct Damage {
 pub(crate) enum Damaged {
     /// Its own row, or its standing.
     Job,
-    /// One of its attempts, by delivery.
+    /// An attempt of the job, by delivery.
     Attempt(i64),
-    /// One of its log lines, by delivery and number.
+    /// A log line of the job, by delivery and number.
     Line(i64, i64),
 }
 

@@ -69,7 +69,7 @@ pub fn repair(path: &Path, options: &Options, clock: &dyn Clock, dry_run: bool) 
         return Ok(Repaired { moved, more });
     }
     drop(looking);
-    // It grants nothing, so that the epoch stays.
+    // A repair grants no fence, so it begins no epoch.
     let open::Opened { conn, epoch, .. } = open::open(path, options, |epoch| epoch)?;
     let mut memory = Memory::new(&conn, epoch).map_err(fail)?;
     let txn = conn.unchecked_transaction().map_err(fail)?;

@@ -89,7 +89,7 @@ impl Writing<'_> {
         let reason = format!("the next run of timer {timer} is due");
         let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
         let changed = self.change(&cancel, &Selection::Ids(jobs))?;
-        // It may still run, and the next one would run beside it.
+        // The unreadable job may still run: the next one must not start beside it.
         let unread =
             changed.outcomes.iter().find(|(_, outcome)| *outcome == ChangeOutcome::RefusedUnreadable);
         unread.map_or(Ok(()), |(id, _)| Err(unreadable(format_args!("job {id}"))))

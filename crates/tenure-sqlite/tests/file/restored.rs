@@ -12,7 +12,7 @@ use tenure_store::{Jobs, ManualClock, Store};
 use crate::given::leases::{acquire, granted, other, release, wish};
 use crate::given::{ask, file, host, new_jobs, open, runtime, settle};
 
-/// What a store grants: for a job, for a lease that the backup knows, and for one that it does not know.
+/// Fences that a store grants: for a job, for a lease in the backup, and for a new lease.
 #[derive(Debug, Clone, Copy)]
 struct Grants([Fence; 3]);
 

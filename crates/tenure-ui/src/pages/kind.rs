@@ -152,7 +152,7 @@ fn searched(says: &str) -> String {
     pieces.sort_by_key(|piece| std::cmp::Reverse(piece.chars().count()));
     pieces.truncate(PIECES);
     if pieces.is_empty() {
-        // It is nothing but a number.
+        // The piece is only a number.
         pieces.extend(says.split(['"', '\\']).find(|piece| !piece.is_empty()));
     }
     pieces.iter().map(|piece| format!(" error:\"{piece}\"")).collect()

@@ -22,7 +22,7 @@ struct Said {
     to: String,
 }
 
-/// How all stands.
+/// Data of the overview.
 pub(super) struct Seen<'a> {
     pub stats: &'a Value,
     /// The workers, if they could be read.
@@ -34,7 +34,7 @@ pub(super) struct Seen<'a> {
     pub hooks: &'a [(Value, String)],
 }
 
-/// What is not well, from how all stands.
+/// Renders the sentence about the most important problems.
 pub(super) fn sentence(visit: &Visit, seen: &Seen<'_>) -> Markup {
     let Seen { stats, crew, lately, stuck, hooks } = *seen;
     let mut found = troubles(visit, stats, crew, lately);
@@ -87,7 +87,7 @@ fn silent(visit: &Visit, crew: &[Value]) -> Vec<Said> {
     let now = visit.ui.tenure.now().to_string();
     let is_late = |worker: &&Value| {
         let since = between(text(worker, "alive_until"), &now);
-        // One that ends without saying so, and has nothing to lose, is on the page of workers only.
+        // A worker that had no job when it vanished appears only on the page of workers.
         let has_lost = is_lost(worker) && !list(worker, "lost_jobs").is_empty();
         has_lost && since.is_some_and(|since| since < LATELY)
     };
@@ -115,7 +115,7 @@ fn failing(visit: &Visit, hooks: &[(Value, String)]) -> Option<Said> {
     }
 }
 
-/// One worker by its name, several by their number.
+/// Names a single worker, and counts several.
 fn of_workers(workers: &[&Value], one_is: &str, more_are: &str) -> Option<String> {
     match workers {
         [] => None,

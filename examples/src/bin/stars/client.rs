@@ -180,7 +180,7 @@ impl fmt::Display for Watch {
     }
 }
 
-/// The path of a URL. This client connects to the balancer, whatever host the URL names.
+/// Returns the path of a URL. This client always connects to the balancer.
 fn path_of(url: &str) -> &str {
     let after = url.find("://").map_or(0, |scheme| scheme + "://".len());
     url[after..].find('/').map_or(url, |path| &url[after + path..])

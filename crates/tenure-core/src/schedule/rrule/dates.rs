@@ -14,7 +14,7 @@ pub(super) struct Line {
     pub offset: usize,
 }
 
-/// One value of a line.
+/// A value of a line.
 #[derive(Clone, Copy)]
 pub(super) enum Value {
     Local(Wall),

@@ -146,8 +146,8 @@ impl Rrule {
     }
 }
 
-/// Joins lines that a calendar program folded: a blank at the beginning of a line continues the line before. People
-/// indent the lines of a rule, so that a line with a name of its own begins there all the same.
+/// Joins folded lines: a blank at the beginning of a line continues the line before. A line that begins with a property
+/// name is never a continuation, because people indent the lines of a rule.
 fn unfolded(text: &str) -> String {
     let mut whole = String::new();
     for line in text.lines() {
