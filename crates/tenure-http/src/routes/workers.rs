@@ -57,7 +57,7 @@ pub(super) fn workers() -> Vec<Endpoint> {
             method: Method::GET,
             path: "/v1/workers",
             name: "list_workers",
-            summary: "List workers that are online, or were lost in the last 24 hours",
+            summary: "List workers online or lost in the last 24 hours",
             needs: READ,
             within: Within::Jobs,
             takes: NOTHING,
