@@ -279,7 +279,7 @@ impl<App: Send + Sync + 'static> Lab<App> {
         let settlement = reserved.settle(verdict, &policy, self.tenure.chance().fraction());
         let turn = self.tenure.store().settle(vec![settlement.clone()], None).await?;
         for settled in &turn.settled {
-            failures::log(&job, &policy, (&settlement, *settled), self.now());
+            failures::log(&job, || policy.clone(), (&settlement, *settled), self.now());
         }
         let settled = turn.settled.iter().map(|settled| (&*job, &settlement, *settled));
         self.tenure.heap().settled(settled, self.now());

@@ -40,7 +40,8 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
     grace: Grace,
 ) -> Finish {
     let (span, trace) = (span_of(run.job()), TraceContext::of(run.job()));
-    let work = to_verdict(handlers, run, control, clock, grace).instrument(span);
+    // Boxed, because the runtime moves a task several times before it starts.
+    let work = Box::pin(to_verdict(handlers, run, control, clock, grace)).instrument(span);
     match trace {
         Some(trace) => trace.scope(work).await,
         None => work.await,

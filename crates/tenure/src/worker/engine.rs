@@ -241,7 +241,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         let now = self.tenure.now();
         for (Decided { settlement, job, .. }, settled) in settling.iter().zip(&turn.settled) {
             self.running.tally.count(*settled);
-            failures::log(job, &self.handlers.policy(&job.kind), (settlement, *settled), now);
+            failures::log(job, || self.handlers.policy(&job.kind), (settlement, *settled), now);
         }
         let settled = settling.iter().zip(&turn.settled);
         let settled = settled.map(|(decided, settled)| (&*decided.job, &decided.settlement, *settled));

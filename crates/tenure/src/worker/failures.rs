@@ -9,25 +9,26 @@ use tenure_store::Settled;
 /// end of a successful, cancelled, snoozed or released attempt is not logged.
 pub(crate) fn log(
     job: &Job,
-    policy: &RetryPolicy,
+    policy: impl FnOnce() -> RetryPolicy,
     (settlement, settled): (&Settlement, Settled),
     now: Timestamp,
 ) {
     match settled {
         // A request to cancel came before the failure.
         Settled::Done(StateName::Cancelled) => {}
-        Settled::Done(_) | Settled::Repeated => log_failure(job, policy, settlement, now),
-        Settled::Fenced => {
-            log_lost(job, policy, "another host has taken over this job; its result is rejected")
+        Settled::Done(_) | Settled::Repeated => {
+            if settlement.has_failed() || settlement.next() == Next::Fail {
+                log_failure(job, &policy(), settlement, now);
+            }
         }
-        Settled::Gone => log_lost(job, policy, "the job was deleted while it was running"),
+        Settled::Fenced => {
+            log_lost(job, &policy(), "another host has taken over this job; its result is rejected")
+        }
+        Settled::Gone => log_lost(job, &policy(), "the job was deleted while it was running"),
     }
 }
 
 fn log_failure(job: &Job, policy: &RetryPolicy, settlement: &Settlement, now: Timestamp) {
-    if !settlement.has_failed() && settlement.next() != Next::Fail {
-        return;
-    }
     let transition = settlement.resolve(now, None);
     let Some(Failure { cause, message: error }) = transition.failure else { return };
     let (cause, max_attempts) = (cause.as_str(), job.terms.attempts_by(policy));

@@ -59,7 +59,7 @@ impl Pending {
         for (decided, settled) in decided.iter().zip(settled) {
             // Messages that were taken over are logged together, below.
             if matches!(settled, Settled::Done(_) | Settled::Repeated) {
-                failures::log(&decided.job, &policy(), (&decided.settlement, *settled), self.tenure.now());
+                failures::log(&decided.job, policy, (&decided.settlement, *settled), self.tenure.now());
             }
         }
         let counts = |settled: &Settled| matches!(settled, Settled::Done(_) | Settled::Repeated);
