@@ -77,7 +77,7 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
             run.id()
         ));
     }
-    host.stands(&app, Standing::Ready, &went.words);
+    host.ended(&app, &went.words);
     let result = verdict(&went, &app, run.attempt().saturating_sub(lost))?;
     if let Some(location) = &went.location
         && let Err(wrong) = run.place(location)
