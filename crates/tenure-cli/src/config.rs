@@ -125,7 +125,7 @@ fn shown(show: &Show) -> Result<(), Failure> {
 fn of_client(connect: &Connect, env: &Env) -> Result<Vec<Row>, Failure> {
     let settings = Settings::of(connect, env)?;
     let row = |name: &str, value: String, origin: String| (name.to_owned(), value, origin);
-    let mut rows = vec![row("url", settings.url.value, settings.url.origin)];
+    let mut rows = vec![row("url", settings.urls.value.join(", "), settings.urls.origin)];
     if let Some(token) = settings.token {
         rows.push(row("token", "(not shown)".to_owned(), token.origin));
     }
@@ -242,7 +242,7 @@ fn example(setting: &crate::settings::Setting) -> String {
         (Kind::Texts, None) => "[\"jobs.example.com\"]".to_owned(),
         (Kind::Networks, None) => "[\"10.1.0.0/16\"]".to_owned(),
         (Kind::Span, None) => "\"5s\"".to_owned(),
-        (Kind::Url, None) => "\"https://jobs.example.com\"".to_owned(),
+        (Kind::Url | Kind::Urls, None) => "\"https://jobs.example.com\"".to_owned(),
         (Kind::Text | Kind::Address | Kind::Choice(_) | Kind::Level, None) => match setting.name {
             "database.url" => "\"jobs.db\"".to_owned(),
             _ => "\"http://127.0.0.1:4318\"".to_owned(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::client::{Secret, base};
+use crate::client::{Secret, bases};
 use crate::exit::Failure;
 use crate::output::{Out, Output, Shape, Table, safe};
 use crate::settings::{Context, Env, File};
@@ -45,7 +45,7 @@ enum What {
 struct Add {
     /// Name of the context
     name: String,
-    /// URL of the server
+    /// URL of the server, or of several servers of one store, separated by commas
     #[arg(long, value_name = "URL")]
     url: String,
     /// File with the access token, read at every use
@@ -124,7 +124,7 @@ impl Add {
         };
         let absolute = |file: &PathBuf| std::path::absolute(file).map_err(refuse(&file.to_string_lossy()));
         let token_file = self.token_file.as_ref().map(absolute).transpose()?;
-        Ok(Context { url: base(&self.url)?, token, token_file, read_only: self.read_only })
+        Ok(Context { url: bases(&self.url)?.join(","), token, token_file, read_only: self.read_only })
     }
 }
 

@@ -45,12 +45,13 @@ enum Health {
 }
 
 pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
-    let (client, found) = match doctor.connect.place() {
-        Some(_) => (doctor.connect.client()?, "database from --db".to_owned()),
+    let (client, found, several) = match doctor.connect.place() {
+        Some(_) => (doctor.connect.client()?, "database from --db".to_owned(), false),
         None => {
             let settings = Settings::of(&doctor.connect, &Env::real())?;
-            let found = format!("{} (from {})", settings.url.value, settings.url.origin);
-            (settings.client(), found)
+            let found = format!("{} (from {})", settings.urls.value.join(", "), settings.urls.origin);
+            let several = settings.urls.value.len() > 1;
+            (settings.client(), found, several)
         }
     };
     interruptible(move |_| {
@@ -58,6 +59,7 @@ pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
             return is_ready(&client, &mut doctor.output.open());
         }
         let mut checks = vec![good("settings", found)];
+        checks.extend(several.then(|| servers(&client)));
         let lost = look(&client, &mut checks).err();
         show(&checks, &mut doctor.output.open())?;
         if let Some(trouble) = lost {
@@ -112,6 +114,21 @@ fn look(client: &Client, checks: &mut Vec<Check>) -> Result<(), Trouble> {
     let ready = client.look("/readyz")?;
     checks.push(ready_to_work(&ready, version.body["store"].as_str().unwrap_or("its store")));
     Ok(())
+}
+
+/// Several servers are of use only if each of them answers and they share a store.
+fn servers(client: &Client) -> Check {
+    let (state, found, next) = match client.check_servers() {
+        Ok(silent) if silent.is_empty() => {
+            (Health::Ok, "all servers answer and share one store".to_owned(), None)
+        }
+        Ok(silent) => {
+            let found = format!("no answer from {}", silent.join(", "));
+            (Health::Warn, found, Some("start these servers, or remove their URLs".to_owned()))
+        }
+        Err(failure) => (Health::Fail, failure.to_string(), None),
+    };
+    Check { check: "servers", state, found, next }
 }
 
 fn reached(alive: &Looked) -> Check {

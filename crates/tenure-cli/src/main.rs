@@ -214,7 +214,7 @@ fn main() -> ExitCode {
     };
     // One that stays listens as its settings say.
     if !matches!(program.command, Command::Serve(_)) {
-        let shows_failures = matches!(program.command, Command::Dev(_));
+        let shows_failures = matches!(program.command, Command::Dev(_) | Command::Exec(_));
         logs::listen(if shows_failures { logs::WITHOUT_FAILURES } else { logs::WARNINGS });
         if program.command.heeds_settings() {
             settings::Env::real().unknown().iter().for_each(|odd| complain(odd));

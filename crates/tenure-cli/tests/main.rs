@@ -15,6 +15,7 @@ mod db_copy;
 mod dev;
 mod exec;
 mod exit_codes;
+mod failover;
 mod generators;
 mod histories;
 mod hostile;

@@ -286,6 +286,17 @@ impl Api {
         Ok(self.inner.key.get_or_init(|| shared))
     }
 
+    /// Returns the identity of the store, which is the same for all servers on it. A read-only server does not create one.
+    pub(crate) async fn store_id(&self) -> Option<String> {
+        if !self.is_read_only() {
+            return self.key().await.ok().map(Key::store_id);
+        }
+        match self.inner.key.get() {
+            Some(key) => Some(key.store_id()),
+            None => key::there(self.tenure()).await.map(|key| key.store_id()),
+        }
+    }
+
     /// What was granted to workers through this server.
     pub(crate) fn granted(&self) -> &Granted {
         &self.inner.granted

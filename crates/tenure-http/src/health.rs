@@ -24,6 +24,8 @@ use crate::troubles::Trouble;
 const FRESH: Duration = Duration::from_secs(1);
 /// The time for a write, before the server counts as not ready.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The time for the identity of the store in `/v1/version`.
+const IDENTITY_WITHIN: Duration = Duration::from_secs(1);
 /// The time for which the record of the last check is kept.
 const KEEP: Duration = Duration::from_secs(3600);
 
@@ -159,6 +161,9 @@ pub(crate) struct Version {
     version: &'static str,
     /// Description of the store.
     store: String,
+    /// Identity of the store: equal on all servers that share one. Omitted while the store does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_id: Option<String>,
     /// Version of the time zone database.
     time_zones: &'static str,
     /// Limits by name. `GET /v1/capabilities` lists all.
@@ -174,9 +179,14 @@ pub(crate) async fn version(api: Api) -> Response {
         ("name_bytes", limits::NAME_BYTES),
         ("page_jobs", limits::PAGE_JOBS),
     ];
+    let store_id = tokio::select! {
+        id = api.store_id() => id,
+        () = api.tenure().store().clock().sleep(IDENTITY_WITHIN) => None,
+    };
     let told = Version {
         version: env!("CARGO_PKG_VERSION"),
         store: api.tenure().store().describe(),
+        store_id,
         time_zones: Zone::database_version(),
         limits: limits.into(),
     };

@@ -50,6 +50,7 @@ mod limit_line;
 mod limit_row;
 mod listing;
 mod listing_by_end;
+mod lock_holder;
 mod look;
 mod merge;
 mod open;

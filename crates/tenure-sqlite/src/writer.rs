@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rusqlite::{Connection, Error, Result};
+use rusqlite::{Connection, Error, ErrorCode, Result};
 use tenure_store::{Bulletin, Clock, Fault, Moment};
 use tokio::sync::mpsc;
 
 use crate::command::Command;
 use crate::fault::{fault_of, fault_of_commit, is_unreadable};
 use crate::inspect::of_file;
+use crate::lock_holder::held_for_too_long;
 use crate::open::Way;
 use crate::pause::pause;
 use crate::writing::{Memory, News, Writing};
@@ -130,7 +131,10 @@ impl Writer {
 
     fn transact(&mut self, group: &mut [Command]) -> std::result::Result<News, Undone> {
         let before = self.conn.total_changes();
-        execute(&self.conn, "BEGIN IMMEDIATE").map_err(|error| Undone::whole(fault_of(&error)))?;
+        execute(&self.conn, "BEGIN IMMEDIATE").map_err(|error| {
+            let is_busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+            Undone::whole(if is_busy { held_for_too_long(&self.path) } else { fault_of(&error) })
+        })?;
         let news = match self.work(group) {
             Ok(news) => news,
             Err(undone) => {

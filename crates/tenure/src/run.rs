@@ -9,7 +9,7 @@ use tenure_sqlite::rusqlite::Connection;
 use tenure_sqlite::{CheckInError, check_job};
 
 use crate::worker::{Control, Reports};
-use crate::{Pass, Tenure};
+use crate::{Moment, Pass, Tenure};
 
 /// An attempt that begins so soon after its job was enqueued is not past due for that.
 const IN_TIME: Duration = Duration::from_secs(60);
@@ -139,6 +139,14 @@ impl<App> Run<App> {
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.inner.control.is_held()
+    }
+
+    /// Returns the time on this host's monotonic clock until which [`is_held`](Run::is_held) stays true unless the job is
+    /// renewed, and the lease of its singleton with it. Pass it to a process that must not outlive the ownership.
+    #[must_use]
+    pub fn held_until(&self) -> Moment {
+        let until = self.inner.control.trust().deadline;
+        self.singleton().and_then(Pass::held_until).map_or(until, |pass| pass.min(until))
     }
 
     /// Checks, within your own transaction on the store's SQLite file, that this attempt still owns the job. Nobody

@@ -122,7 +122,7 @@ fn told(output: Output, act: impl FnOnce(&mut Out) -> Result<(), Failure>) -> Re
 /// Who is asked if no flag says it.
 fn meant(connect: Connect) -> Connect {
     let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let names_one = connect.db.is_some() || connect.url.is_some() || connect.context.is_some();
+    let names_one = connect.db.is_some() || !connect.url.is_empty() || connect.context.is_some();
     if names_one || connect.token.is_some() || connect.token_file.is_some() {
         return connect;
     }

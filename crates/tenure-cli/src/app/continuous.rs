@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::desk::{Desk, KillOnDrop, Lines, Saying, Terms, Went, Why};
 use super::host::Host;
+use super::lease::HeldUntil;
 use super::place::ready;
 use crate::screen::complain;
 
@@ -54,6 +55,16 @@ impl Office {
                 | Stopping::SingletonLost
                 | Stopping::TimedOut => Why::Lost,
             },
+        }
+    }
+
+    fn held_until(&self) -> HeldUntil {
+        match self {
+            Self::Everywhere(_) => Box::new(|| None),
+            Self::Alone(duty) => {
+                let pass = duty.pass().clone();
+                Box::new(move || pass.held_until())
+            }
         }
     }
 
@@ -151,7 +162,7 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying)
         timeout: None,
         idle: None,
     };
-    match Desk::begin(Lines::ForEver(saying), program, terms) {
+    match Desk::begin(Lines::ForEver(saying), program, terms, office.held_until()) {
         Ok((desk, went, guard)) => {
             host.stands(app, Standing::Running, "");
             let went = attended(host, app, office, (&desk, went, guard)).await;

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use tenure::{Clock, SystemClock, limits};
 use tenure_apps::{Idle, LineLimit};
-use tenure_program::{End, Event, Kept, Notice, Program, Progress, Running, Source};
+use tenure_program::{End, Event, Kept, Notice, Program, Progress, Reins, Running, Source};
 use tokio::sync::oneshot;
+
+use super::lease::{HeldUntil, Lease};
 
 /// How often it is looked whether the program has to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -102,11 +104,13 @@ impl Drop for KillOnDrop {
 }
 
 impl Desk {
-    /// Begins a program on a thread of its own; how it went comes through the channel. It ends when the guard is dropped.
+    /// Begins a program on a thread of its own; how it went comes through the channel. It ends when the guard is dropped, or
+    /// at its lease's end if this process is stopped.
     pub(super) fn begin(
         lines: Lines,
         program: Program,
         terms: Terms,
+        held_until: HeldUntil,
     ) -> std::io::Result<(Arc<Self>, oneshot::Receiver<Went>, KillOnDrop)> {
         let state = State { lines, progress: None, location: None, why: None, is_to_be_killed: false };
         let desk = Arc::new(Self { state: Mutex::new(state) });
@@ -114,7 +118,7 @@ impl Desk {
         let theirs = Arc::clone(&desk);
         std::thread::Builder::new().name("tenure-app".to_owned()).spawn(move || {
             // Nobody listens any more if the guard was dropped.
-            let _ = tell.send(theirs.attend(program, &terms));
+            let _ = tell.send(theirs.attend(program, &terms, held_until));
         })?;
         let guard = KillOnDrop(Arc::clone(&desk));
         Ok((desk, went, guard))
@@ -173,19 +177,24 @@ impl Desk {
         lock(&self.state)
     }
 
-    fn attend(&self, program: Program, terms: &Terms) -> Went {
+    fn attend(&self, program: Program, terms: &Terms, held_until: HeldUntil) -> Went {
+        let mut lease = Lease::of(held_until, terms.last_words);
+        let program = Program { deadline: lease.deadline(), ..program };
         let command: Vec<_> =
             program.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let running = match program.start() {
             Ok(running) => running,
             Err(error) => return self.did_not_begin(&error.to_string()),
         };
-        let (end, took, stop) = self.until_the_end(&running, terms, &command.join(" "));
+        let (end, took, stop) = self.until_the_end(&running, terms, &command.join(" "), &mut lease);
+        // The lease is not held for longer than its program needs it.
+        drop(lease);
         let why = self.lock().why.clone().filter(|_| stop.is_some());
         let mut words = end.words();
         if let Some(why) = &why {
             words.push_str(&format!(", after it was asked to stop: {}", why.words()));
         }
+        let why = if end.is_expired { Some(Why::Lost) } else { why };
         if end.killed {
             words.push_str("; it was killed with all its children");
         }
@@ -214,6 +223,7 @@ impl Desk {
         running: &Running,
         terms: &Terms,
         command: &str,
+        lease: &mut Lease,
     ) -> (End, Duration, Option<Stop>) {
         let (clock, reins) = (SystemClock, running.reins());
         let began = clock.moment();
@@ -243,6 +253,7 @@ impl Desk {
                 continue;
             }
             next_look = now + LOOK;
+            lease.extend(&reins);
             if let Some(idle) = idle.as_mut().filter(|_| now >= next_use) {
                 next_use = now + LOOK_AT_USE;
                 if let Some(used) = reins.used() {
@@ -280,7 +291,7 @@ impl Desk {
         }
     }
 
-    fn kill_once(&self, reins: &tenure_program::Reins, is_killed: bool, now: Duration) -> bool {
+    fn kill_once(&self, reins: &Reins, is_killed: bool, now: Duration) -> bool {
         if !is_killed {
             let killed = match reins.kill() {
                 true => "it is killed with all its children",

@@ -123,6 +123,11 @@ impl Host {
         }
     }
 
+    /// A run of a triggered app has ended, in these words.
+    pub(super) fn ended(&self, app: &App, words: &str) {
+        self.stands(app, Standing::Ready, &when_ready(app, &self.overall, Some(words)));
+    }
+
     /// The fencing token under which an app runs here, as long as it is the only one.
     pub(super) fn holds(&self, app: &App, fence: Option<u64>) {
         if let Some(offer) = lock(&self.offers).get_mut(&(sort_of(app), app.name.clone())) {
@@ -223,10 +228,17 @@ fn stands_first(app: &App, overall: &Overall) -> (Standing, String) {
     if app.is_disabled {
         return (Standing::Stopped, "stopped on this host by disable.job".to_owned());
     }
-    if overall.is_schedule_off && app.settings.schedule.is_some() {
-        return (Standing::Ready, "schedule off on this host by WEBJOBS_DISABLE_SCHEDULE".to_owned());
+    (Standing::Ready, when_ready(app, overall, None))
+}
+
+/// Returns what there is to say of an app that waits for a run, after one that ended in these words.
+fn when_ready(app: &App, overall: &Overall, last: Option<&str>) -> String {
+    if !overall.is_schedule_off || app.settings.schedule.is_none() {
+        return last.unwrap_or_default().to_owned();
     }
-    (Standing::Ready, String::new())
+    // Else the first run on demand would hide why no other follows.
+    let last = last.map_or_else(String::new, |last| format!("; last run: {last}"));
+    format!("schedule off on this host by WEBJOBS_DISABLE_SCHEDULE{last}")
 }
 
 /// Tells of it only if it is another one.
@@ -240,4 +252,35 @@ fn set<T: PartialEq>(sender: &watch::Sender<T>, to: T) {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_apps::{Settings, Sort};
+
+    use super::*;
+
+    #[test]
+    fn a_run_on_demand_does_not_hide_that_the_schedule_is_off() {
+        let mut app = App {
+            name: "tick".to_owned(),
+            sort: Sort::Triggered,
+            folder: "tick".into(),
+            command: Vec::new(),
+            settings: Settings::usual(Sort::Triggered),
+            wrong: Vec::new(),
+            notes: Vec::new(),
+            is_disabled: false,
+        };
+        let off = Overall::of(|name| (name == "WEBJOBS_DISABLE_SCHEDULE").then(|| "1".to_owned()));
+        assert_eq!(when_ready(&app, &off, Some("ended with 0")), "ended with 0", "it has no schedule");
+        app.settings.schedule = Some(tenure::schedule::Schedule::parse("* * * * * *").unwrap());
+        let told = when_ready(&app, &off, Some("ended with 0"));
+        assert!(
+            told.contains("WEBJOBS_DISABLE_SCHEDULE") && told.ends_with("; last run: ended with 0"),
+            "{told}"
+        );
+        let on = Overall::of(|_| None);
+        assert_eq!(when_ready(&app, &on, Some("ended with 0")), "ended with 0");
+    }
 }

@@ -8,6 +8,7 @@ mod deploy;
 mod desk;
 mod host;
 mod identity;
+mod lease;
 mod orders;
 mod passing;
 mod place;

@@ -42,7 +42,9 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
         ..Program::default()
     };
     host.stands(&app, Standing::Running, &format!("job {}", run.id()));
-    let (desk, mut went, guard) = Desk::begin(Lines::OfARun(Kept::default()), program, terms_of(&host, &app))
+    let (lines, held) = (Lines::OfARun(Kept::default()), run.clone());
+    let held_until = Box::new(move || Some(held.held_until()));
+    let (desk, mut went, guard) = Desk::begin(lines, program, terms_of(&host, &app), held_until)
         .map_err(|error| Failed::retry(format_args!("cannot start a thread: {error}")))?;
     let clock = run.tenure().store().clock();
     let (mut is_told, mut is_killed) = (false, false);
@@ -77,7 +79,7 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
             run.id()
         ));
     }
-    host.stands(&app, Standing::Ready, &went.words);
+    host.ended(&app, &went.words);
     let result = verdict(&went, &app, run.attempt().saturating_sub(lost))?;
     if let Some(location) = &went.location
         && let Err(wrong) = run.place(location)

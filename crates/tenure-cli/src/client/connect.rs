@@ -18,9 +18,10 @@ pub(crate) const USUAL: &str = "http://127.0.0.1:8368";
 /// Which server is asked.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Connect {
-    /// URL of the server [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
-    #[arg(long, value_name = "URL", global = true, help_heading = "Server")]
-    pub(crate) url: Option<String>,
+    /// URL of the server, or of several servers of one store, separated by commas: if one does not answer, the next is
+    /// used [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
+    #[arg(long, value_name = "URL", value_delimiter = ',', global = true, help_heading = "Server")]
+    pub(crate) url: Vec<String>,
     /// Use the server of this context [env: TENURE_CONTEXT] [default: set by `tenure context use`]
     #[arg(long, value_name = "NAME", global = true, conflicts_with = "url", help_heading = "Server")]
     pub(crate) context: Option<String>,
@@ -123,9 +124,30 @@ pub(crate) fn base(url: &str) -> Result<String, Failure> {
     Ok(url.trim_end_matches('/').to_owned())
 }
 
+/// The parts of URLs that are separated by commas, each once.
+pub(crate) fn bases(urls: &str) -> Result<Vec<String>, Failure> {
+    let mut bases = Vec::new();
+    for url in urls.split(',') {
+        let base = base(url.trim())?;
+        if !bases.contains(&base) {
+            bases.push(base);
+        }
+    }
+    Ok(bases)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn several_urls_are_separated_by_commas() {
+        let several = bases("http://a/, http://b:1,http://a").unwrap();
+        assert_eq!(several, ["http://a", "http://b:1"]);
+        for bad in ["http://a,", "http://a,b", ""] {
+            assert_eq!(bases(bad).unwrap_err().code(), 2, "{bad}");
+        }
+    }
 
     #[test]
     fn a_url_is_a_base_for_paths_or_refused() {

@@ -7,6 +7,7 @@ mod interrupt;
 mod near;
 mod own;
 mod problem;
+mod servers;
 mod tail;
 
 use std::net::IpAddr;
@@ -19,7 +20,7 @@ use ureq::Agent;
 use ureq::http::{Method, Request, Uri};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-pub(crate) use connect::{Connect, Secret, USUAL, base, secret_in};
+pub(crate) use connect::{Connect, Secret, USUAL, base, bases, secret_in};
 pub(crate) use follow::{AGAIN, Followed, Patience, follow, pause};
 pub(crate) use interrupt::{Goes, interruptible};
 pub(crate) use own::{Place, Purpose};
@@ -27,9 +28,10 @@ pub(crate) use problem::{ReadOnly, Refused, Trouble};
 pub(crate) use tail::{Told, tail};
 
 use crate::exit::Failure;
-use crate::screen::tell;
+use crate::screen::complain;
 use events::Events;
 use own::OwnStore;
+use servers::Servers;
 
 /// How long an ordinary answer may take to come.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -59,6 +61,21 @@ fn tls() -> TlsConfig {
         .build()
 }
 
+/// Creates what sends requests to one server.
+fn agent(base: &str, connect_within: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_connect(Some(connect_within))
+        .timeout_per_read(Some(SILENCE.max(WITHIN)))
+        .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")));
+    // A proxy that the environment names is for other machines.
+    let config = if is_own(base) { config.proxy(None) } else { config };
+    let config = if base.starts_with("https:") { config.tls_config(tls()) } else { config };
+    config.build().new_agent()
+}
+
 /// Who is asked, and how.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -70,11 +87,7 @@ pub(crate) struct Client {
 /// Who is asked.
 #[derive(Debug)]
 enum Way {
-    Server {
-        agent: Agent,
-        base: String,
-        token: Option<Secret>,
-    },
+    Servers(Servers),
     /// A store that this program has opened.
     Store(OwnStore),
 }
@@ -87,6 +100,10 @@ pub(crate) struct Ask {
     body: Option<(&'static str, Vec<u8>)>,
     headers: Vec<(&'static str, String)>,
     within: Duration,
+    /// Part of that time that the server was asked to wait.
+    waits: Duration,
+    /// Whether sending it twice does the same as sending it once.
+    is_repeatable: bool,
 }
 
 /// What came back, if it is no problem.
@@ -107,7 +124,16 @@ pub(crate) struct Looked {
 
 impl Ask {
     fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), body: None, headers: Vec::new(), within: WITHIN }
+        let is_repeatable = matches!(method, Method::GET | Method::PUT);
+        Self {
+            method,
+            path: path.into(),
+            body: None,
+            headers: Vec::new(),
+            within: WITHIN,
+            waits: Duration::ZERO,
+            is_repeatable,
+        }
     }
 
     pub(crate) fn get(path: impl Into<String>) -> Self {
@@ -134,7 +160,7 @@ impl Ask {
     /// Makes something, if there is none.
     pub(crate) fn make(path: impl Into<String>, body: &Value) -> Self {
         let headers = vec![("if-none-match", "*".to_owned())];
-        Self { headers, ..Self::put(path, body.to_string().into_bytes()) }
+        Self { headers, is_repeatable: false, ..Self::put(path, body.to_string().into_bytes()) }
     }
 
     /// Changes something, if it is as it was when it had this tag.
@@ -154,9 +180,15 @@ impl Ask {
         Self { within: span, ..self }
     }
 
+    /// May be sent to another server if one does not answer, although that one may have carried it out.
+    pub(crate) fn repeatable(self) -> Self {
+        Self { is_repeatable: true, ..self }
+    }
+
     /// Would rather wait up to so many seconds for another answer than the one with this tag.
     pub(crate) fn or_wait(mut self, seconds: u64, tag: Option<&str>) -> Self {
         self.headers.push(("prefer", format!("wait={seconds}")));
+        self.waits = Duration::from_secs(seconds);
         self.headers.extend(tag.map(|tag| ("if-none-match", tag.to_owned())));
         self
     }
@@ -175,22 +207,8 @@ impl Answer {
 }
 
 impl Client {
-    pub(crate) fn new(base: String, token: Option<Secret>, read_only: Option<ReadOnly>) -> Self {
-        let own = is_own(&base);
-        if token.is_some() && !own && base.starts_with("http:") {
-            tell(&format!("warning: the access token is sent to {base} unencrypted; use https"));
-        }
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_connect(Some(CONNECT_WITHIN))
-            .timeout_per_read(Some(SILENCE.max(WITHIN)))
-            .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")));
-        // A proxy that the environment names is for other machines.
-        let config = if own { config.proxy(None) } else { config };
-        let config = if base.starts_with("https:") { config.tls_config(tls()) } else { config };
-        Self { way: Way::Server { agent: config.build().new_agent(), base, token }, read_only }
+    pub(crate) fn new(bases: &[String], token: Option<Secret>, read_only: Option<ReadOnly>) -> Self {
+        Self { way: Way::Servers(Servers::new(bases, token)), read_only }
     }
 
     /// Opens a store, and asks it without a server.
@@ -200,10 +218,10 @@ impl Client {
         Ok(Self { way: Way::Store(store), read_only })
     }
 
-    /// Where the server is, if there is one.
+    /// URL of the server that is used now, if a server is.
     pub(crate) fn base(&self) -> Option<&str> {
         match &self.way {
-            Way::Server { base, .. } => Some(base),
+            Way::Servers(servers) => Some(servers.base()),
             Way::Store(_) => None,
         }
     }
@@ -216,9 +234,30 @@ impl Client {
     /// What is asked, for people.
     pub(crate) fn place(&self) -> &str {
         match &self.way {
-            Way::Server { base, .. } => base,
+            Way::Servers(servers) => servers.base(),
             Way::Store(store) => store.name(),
         }
+    }
+
+    /// Compares the stores of its servers, if there are several, and returns the URLs of those that do not answer.
+    ///
+    /// # Errors
+    /// Two servers have different stores.
+    pub(crate) fn check_servers(&self) -> Result<Vec<&str>, Failure> {
+        match &self.way {
+            Way::Servers(servers) => servers.check(),
+            Way::Store(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Does this before a program runs that may have to move to another server, and warns of those that do not answer.
+    ///
+    /// # Errors
+    /// Two servers have different stores.
+    pub(crate) fn prepare_to_move(&self) -> Result<(), Failure> {
+        let silent = self.check_servers()?;
+        silent.iter().for_each(|url| complain(&format!("{url} does not answer yet")));
+        Ok(())
     }
 
     /// Looks at something, whatever the status is: that, the clock of the server, and the body.
@@ -283,7 +322,7 @@ impl Client {
             return Err(Trouble::ReadOnly(why.clone()));
         }
         match &self.way {
-            Way::Server { agent, base, token } => send(agent, base, token.as_ref(), ask, within),
+            Way::Servers(servers) => servers.send(ask, within),
             Way::Store(store) => {
                 let body = ask.body.as_ref().map_or_else(Body::empty, |(_, body)| Body::from(body.clone()));
                 let request =
@@ -306,28 +345,6 @@ impl Ask {
         }
         request
     }
-}
-
-fn send(
-    agent: &Agent,
-    base: &str,
-    token: Option<&Secret>,
-    ask: &Ask,
-    within: Duration,
-) -> Result<ureq::http::Response<ureq::Body>, Trouble> {
-    let mut request = ask.head(base);
-    if let Some(Secret(token)) = token {
-        request = request.header("authorization", format!("Bearer {token}"));
-    }
-    let sent = match &ask.body {
-        Some((_, body)) => request.body(&body[..]).map_err(ureq::Error::from).and_then(|request| {
-            agent.run(agent.configure_request(request).timeout_global(Some(within)).build())
-        }),
-        None => request.body(()).map_err(ureq::Error::from).and_then(|request| {
-            agent.run(agent.configure_request(request).timeout_global(Some(within)).build())
-        }),
-    };
-    sent.map_err(|error| Trouble::lost(base, &error))
 }
 
 /// A part of a path or query, as it travels.

@@ -89,7 +89,12 @@ impl Place {
         let is_file = self.home.url.starts_with("sqlite:");
         let path = self.home.kept_in.as_deref().unwrap_or_default();
         if is_file && !Path::new(path).exists() {
-            return Err(Failure::NotThere(format!("--db: file {path} not found")));
+            // Not created here: most likely the path is wrong.
+            let next = match purpose {
+                Purpose::Change => format!("; create a database with `tenure db migrate --db {path}`"),
+                Purpose::Look | Purpose::Work | Purpose::Serve => String::new(),
+            };
+            return Err(Failure::NotThere(format!("--db: file {path} not found{next}")));
         }
         let standing = self.options().status(&self.home.url).await?;
         if standing.schema < standing.known {

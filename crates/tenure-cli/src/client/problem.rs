@@ -83,6 +83,17 @@ impl Trouble {
         Self::Lost(Lost { may_have_come, sentence: sentence.to_owned() })
     }
 
+    /// The trouble with the last of several servers, none of which has answered.
+    pub(super) fn of_several(self, may_have_come: bool) -> Self {
+        match self {
+            Self::Lost(Lost { sentence, .. }) => Self::Lost(Lost {
+                may_have_come,
+                sentence: format!("{sentence}; no other server answers either"),
+            }),
+            kept @ (Self::Refused(_) | Self::ReadOnly(_) | Self::Strange(_)) => kept,
+        }
+    }
+
     /// An answer that makes no sense.
     pub(crate) fn strange(what: &str) -> Self {
         Self::Strange(format!("unexpected answer ({what}); is this a Tenure server?"))

@@ -178,7 +178,7 @@ fn send(
     if batch.lines.is_empty() {
         return Ok(());
     }
-    let ask = Ask::post_lines("/v1/jobs/batch", std::mem::take(&mut batch.text));
+    let ask = Ask::post_lines("/v1/jobs/batch", std::mem::take(&mut batch.text)).repeatable();
     let answer = loop {
         match client.ask(&ask) {
             Ok(answer) => break answer,

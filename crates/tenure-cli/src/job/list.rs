@@ -4,6 +4,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tenure::StateName;
 
 use super::With;
 use super::document::{self, Document};
@@ -97,6 +98,12 @@ pub(super) struct Rest {
 }
 
 impl Which {
+    /// Returns a hint if the search is the name of a state: as a word, it matches jobs that contain it.
+    fn hint(&self) -> Option<String> {
+        let state = self.q.as_deref()?.trim().parse::<StateName>().ok()?.as_str();
+        Some(format!("searching for the word \"{state}\"; to list jobs in this state, use --state {state}"))
+    }
+
     /// What stands behind the question mark for a page of them.
     fn query(&self, limit: usize, cursor: Option<&str>) -> String {
         let often =
@@ -130,6 +137,9 @@ pub(super) fn ps(ps: &Ps, with: &mut With) -> Result<(), Failure> {
 
 fn show(which: &Which, how_many: &HowMany, with: &mut With) -> Result<(), Failure> {
     let most = if how_many.all { usize::MAX } else { how_many.limit };
+    if let Some(hint) = which.hint() {
+        with.out.tell(&hint);
+    }
     if with.out.shape() == Shape::Json {
         return as_one(which, most, with);
     }
@@ -194,4 +204,18 @@ pub(super) fn pages(
     }
     unreadable::tell(&rest.unreadable, &with.out);
     Ok(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_state_as_a_search_gets_a_hint() {
+        let hint = |q: &str| Which { q: Some(q.to_owned()), ..Which::default() }.hint();
+        assert!(hint("failed").unwrap().contains("--state failed"));
+        for other in ["state:failed", "faild", "failed mail", ""] {
+            assert_eq!(hint(other), None, "{other}");
+        }
+    }
 }

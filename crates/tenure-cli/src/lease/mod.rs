@@ -152,7 +152,9 @@ pub(crate) fn run(leases: Leases) -> Result<(), Failure> {
             if let Some(ttl) = renew.ttl {
                 body["ttl_seconds"] = json!(ttl.as_secs_f64());
             }
-            let answer = with.client.ask(&Ask::post(format!("{}/renew", LEASES.of(&renew.name)), &body))?;
+            let answer = with
+                .client
+                .ask(&Ask::post(format!("{}/renew", LEASES.of(&renew.name)), &body).repeatable())?;
             granted(with, &answer.text(), &format!("renewed lease {}", safe::line(&renew.name)))
         }),
         Leases::Release(asked) => with(asked, |release, with| {

@@ -67,7 +67,8 @@ pub(crate) fn granted(client: &Client, name: &str, terms: &Terms, meta: &Value) 
         let left = until.since(SystemClock.moment());
         let ask = Ask::post(format!("{}/acquire", LEASES.of(name)), &body);
         let seconds = (left.as_secs_f64().ceil() as u64).min(WAIT_SECONDS);
-        let ask = if seconds > 0 { ask.or_wait(seconds, None) } else { ask };
+        // A grant that a dead server did not report expires unused, which whoever waits can wait for.
+        let ask = if seconds > 0 { ask.repeatable().or_wait(seconds, None) } else { ask };
         match client.ask(&ask.within(Duration::from_secs(seconds + 30))) {
             Ok(answer) => return Ok(answer),
             Err(Trouble::Refused(refused)) if refused.is("lease-held") => {
@@ -95,6 +96,7 @@ fn owner() -> String {
 pub(crate) fn run(run: Run) -> Result<(), Failure> {
     crate::program::end_orphans();
     let client = Arc::new(run.connect.client_for(Purpose::Work)?);
+    client.prepare_to_move()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -143,7 +145,7 @@ async fn work(run: Run, client: Arc<Client>) -> Result<(), Failure> {
 async fn renewed(held: Held) -> Result<Held, Failure> {
     let (sent, begun) = (SystemClock.moment(), Deadline::now());
     let ask = Ask::post(format!("{}/renew", LEASES.of(&held.name)), &json!({ "token": held.token.0 }));
-    let (client, ask) = (Arc::clone(&held.client), ask.within(held.ttl / 2));
+    let (client, ask) = (Arc::clone(&held.client), ask.repeatable().within(held.ttl / 2));
     let answer = tokio::task::spawn_blocking(move || client.ask(&ask)?.json()).await;
     let answer = answer.map_err(|_| Failure::NotWhole("internal error; please report it".to_owned()))??;
     let left = surely(answer["expires_in_seconds"].as_f64().unwrap_or_default());
@@ -240,7 +242,8 @@ async fn keep(held: &Held, reins: Reins) -> (String, Moment) {
         clock.sleep(next.min(until.since(clock.moment()))).await;
         let (sent, begun) = (clock.moment(), Deadline::now());
         let body = json!({ "token": held.token.0 });
-        let ask = Ask::post(format!("{}/renew", LEASES.of(&held.name)), &body).within(held.ttl / 6);
+        let ask = Ask::post(format!("{}/renew", LEASES.of(&held.name)), &body).repeatable();
+        let ask = ask.within(held.ttl / 6);
         let client = Arc::clone(&held.client);
         let renewed = tokio::task::spawn_blocking(move || client.ask(&ask)?.json()).await;
         let trouble = match renewed {
@@ -278,7 +281,8 @@ async fn give_back(held: Held) {
     let name = safe::line(&held.name);
     let given = tokio::task::spawn_blocking(move || {
         let body = json!({ "token": held.token.0 });
-        held.client.ask(&Ask::post(format!("{}/release", LEASES.of(&held.name)), &body).within(held.ttl))
+        let ask = Ask::post(format!("{}/release", LEASES.of(&held.name)), &body).repeatable();
+        held.client.ask(&ask.within(held.ttl))
     });
     if let Ok(Err(trouble)) = given.await
         && trouble.passes()

@@ -174,10 +174,10 @@ impl Post {
         self.killed.load(Ordering::Relaxed)
     }
 
-    /// Asks about this job.
+    /// Asks about this job. Its token makes each report harmless to repeat.
     pub(super) fn ask(&self, what: &str, mut body: Value) -> Ask {
         body["token"] = json!(self.job.token);
-        Ask::post(format!("/v1/jobs/{}/{what}", self.job.id), &body).within(WITHIN)
+        Ask::post(format!("/v1/jobs/{}/{what}", self.job.id), &body).repeatable().within(WITHIN)
     }
 
     /// Tells the server what the program has said since; answers whether there may be more.
@@ -342,7 +342,8 @@ impl Board {
         let running: Vec<Value> =
             due.iter().map(|post| json!({ "job_id": post.job.id, "token": post.job.token })).collect();
         let body = json!({ "running": running, "lease_seconds": lease.as_secs_f64() });
-        let ask = Ask::post(format!("/v1/workers/{}/heartbeat", self.worker), &body).within(WITHIN);
+        let ask = Ask::post(format!("/v1/workers/{}/heartbeat", self.worker), &body);
+        let ask = ask.repeatable().within(WITHIN);
         // Whoever is not renewed in time ends by the clock.
         let Ok(Ok(answer)) = self.client.ask(&ask).map(|answer| answer.json()) else { return };
         self.hear(answer["command"].as_str());

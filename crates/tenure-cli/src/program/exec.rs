@@ -75,6 +75,7 @@ pub(crate) fn run(exec: Exec) -> Result<(), Failure> {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(refuse)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(refuse)?;
         let client = Arc::new(exec.connect.client_for(Purpose::Work)?);
+        client.prepare_to_move()?;
         let hands = Arc::new(Hands::default());
         let (ended, mut end) = oneshot::channel();
         let (theirs, asks) = (Arc::clone(&hands), Arc::clone(&client));
@@ -163,7 +164,7 @@ impl Lock {
         let sent = SystemClock.moment();
         let ask =
             Ask::post(format!("/v1/leases/{}/renew", escaped(&self.name)), &json!({ "token": self.token }));
-        let answer = client.ask(&ask.within(LOCK / 6))?.json()?;
+        let answer = client.ask(&ask.repeatable().within(LOCK / 6))?.json()?;
         Ok(surely(sent, answer["expires_in_seconds"].as_f64().unwrap_or_default()))
     }
 
@@ -335,14 +336,15 @@ fn claimed(
         "worker_id": board.worker, "queues": [exec.queue], "kinds": [kind], "limit": AT_ONCE, "slots": 1,
         "lease_seconds": LEASE.as_secs_f64(), "name": "tenure exec",
     });
-    let ask =
-        Ask::post("/v1/claim", &body).or_wait(PATIENCE, None).within(Duration::from_secs(PATIENCE + 10));
+    // Jobs that a dead server granted run again when their leases expire, whether it is asked again or not.
+    let ask = Ask::post("/v1/claim", &body).repeatable().or_wait(PATIENCE, None);
+    let ask = ask.within(Duration::from_secs(PATIENCE + 10));
     let mut patience = Patience::of_one_who_was_answered();
     loop {
         if let Err(lost) = hands.lost() {
             // Nobody else does what was to be done under this lock.
             let body = json!({ "reason": "tenure exec lost its lock before the program started" });
-            let cancel = Ask::post(format!("/v1/jobs/{id}/cancel"), &body).within(LEAVING);
+            let cancel = Ask::post(format!("/v1/jobs/{id}/cancel"), &body).repeatable().within(LEAVING);
             // What cannot be told now waits for somebody.
             let _ = board.client.ask(&cancel);
             return Err(lost.of(id));
@@ -360,7 +362,8 @@ fn claimed(
         for other in others {
             let back = json!({ "token": other.token, "delay_seconds": 1.0 });
             // What is not given back lapses.
-            let _ = board.client.ask(&Ask::post(format!("/v1/jobs/{}/release", other.id), &back));
+            let ask = Ask::post(format!("/v1/jobs/{}/release", other.id), &back);
+            let _ = board.client.ask(&ask.repeatable());
         }
         if let Some(mine) = mine.into_iter().next() {
             return Ok((mine, sent));

@@ -127,7 +127,8 @@ impl Hands {
         // What cannot be told now lapses, and the job waits for somebody.
         if let Some(job) = job {
             let body = json!({ "reason": "tenure exec was interrupted" });
-            let _ = client.ask(&Ask::post(format!("/v1/jobs/{job}/cancel"), &body).within(LEAVING));
+            let _ =
+                client.ask(&Ask::post(format!("/v1/jobs/{job}/cancel"), &body).repeatable().within(LEAVING));
         }
         if let Some((name, token)) = lock {
             let _ = client.ask(&release(&name, &token).within(LEAVING));
@@ -168,10 +169,11 @@ pub(super) fn leave(hands: Arc<Hands>, client: Arc<Client>) {
 
 /// Removes this worker from the server's list. If this fails, the server lists the worker as lost for a day.
 pub(super) fn sign_off(board: &Board) {
-    let _ = board.client.ask(&Ask::delete(format!("/v1/workers/{}", escaped(&board.worker))).within(LEAVING));
+    let ask = Ask::delete(format!("/v1/workers/{}", escaped(&board.worker)));
+    let _ = board.client.ask(&ask.repeatable().within(LEAVING));
 }
 
 /// What gives a lock back.
 pub(super) fn release(name: &str, token: &str) -> Ask {
-    Ask::post(format!("/v1/leases/{}/release", escaped(name)), &json!({ "token": token }))
+    Ask::post(format!("/v1/leases/{}/release", escaped(name)), &json!({ "token": token })).repeatable()
 }

@@ -99,8 +99,6 @@ impl FromStr for Queue {
 /// What all threads of a worker share.
 struct Shared {
     board: Board,
-    /// None if it works in a store itself.
-    server: Option<String>,
     name: String,
     kinds: Vec<String>,
     manners: Manners,
@@ -120,12 +118,12 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
     }
     super::end_orphans_twice();
     let client = args.connect.client_for(Purpose::Serve)?;
+    client.prepare_to_move()?;
     let program = args.command.first().map(|it| it.to_string_lossy().into_owned());
     let program = program.or(args.http.as_ref().map(|it| it.0.clone())).unwrap_or_default();
     let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let id = JobId::new(SystemClock.now(), Chance::from_system().bits()).to_string();
     let shared = Arc::new(Shared {
-        server: client.base().map(str::to_owned),
         board: Board::new(client, id),
         name: args.name.unwrap_or_else(|| format!("{program} on {node}")),
         kinds: args.kinds,
@@ -261,8 +259,9 @@ fn serve(shared: &Arc<Shared>, queue: &Queue) -> Result<(), Failure> {
             "worker_id": shared.board.worker, "name": shared.name, "queues": [queue.name], "kinds": shared.kinds,
             "limit": queue.slots - running, "slots": queue.slots, "lease_seconds": LEASE.as_secs_f64(),
         });
-        let ask =
-            Ask::post("/v1/claim", &body).or_wait(PATIENCE, None).within(Duration::from_secs(PATIENCE + 10));
+        // If a server dies after it granted jobs, they run again when their leases expire, whether it is asked again or not.
+        let ask = Ask::post("/v1/claim", &body).repeatable().or_wait(PATIENCE, None);
+        let ask = ask.within(Duration::from_secs(PATIENCE + 10));
         let sent = SystemClock.moment();
         match shared.board.client.ask(&ask).and_then(|answer| Granted::all(&answer)) {
             Ok(jobs) => {
@@ -329,14 +328,16 @@ fn begin(shared: &Arc<Shared>, post: Post, freed: &Sender<()>) -> usize {
 
 /// Runs the program for a job, or sends it to the service; none if its end is nothing to be told from here.
 fn run_for(shared: &Shared, post: &Arc<Post>) -> Option<Went> {
-    if let (Some(service), Some(server)) = (&shared.http, &shared.server) {
+    // None if it works in a store itself.
+    let server = shared.board.client.base();
+    if let (Some(service), Some(server)) = (&shared.http, server) {
         return forward(post, service, server, &shared.manners);
     }
     post.hold_to_the_end(&shared.board.client);
     let args = post.job.args.as_ref().map_or("null", |args| args.get()).as_bytes().to_vec();
     let program = Program {
         command: shared.command.clone(),
-        env: post.job.env(shared.server.as_deref()),
+        env: post.job.env(server),
         inherits: Inherited::Guarded { only: None, also: shared.pass_env.clone() },
         input: Input::Bytes(args),
         ..Program::default()

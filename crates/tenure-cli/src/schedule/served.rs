@@ -220,7 +220,8 @@ pub(super) fn trigger(trigger: &Trigger, with: &mut With) -> Result<(), Failure>
     let ask = Ask::post_text(
         format!("{}/trigger", SCHEDULES.of(&trigger.name)),
         format!("{{\"id\":\"{id}\"{args}}}"),
-    );
+    )
+    .repeatable();
     let mut patience = Patience::new();
     let answer = loop {
         match with.client.ask(&ask) {

@@ -42,6 +42,7 @@ fn arg(setting: &'static Setting, flag: &'static Flag) -> Arg {
         Kind::Choice(allowed) => arg.value_parser(clap::builder::PossibleValuesParser::new(allowed)),
         Kind::Text
         | Kind::Url
+        | Kind::Urls
         | Kind::Address
         | Kind::Span
         | Kind::Bool

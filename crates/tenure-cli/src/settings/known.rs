@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tenure_http::Network;
 use tracing_subscriber::EnvFilter;
 
-use crate::client::base;
+use crate::client::{base, bases};
 use crate::span::span;
 
 /// One thing that can be chosen.
@@ -43,6 +43,8 @@ pub(crate) enum Kind {
     Text,
     /// http:// or https://
     Url,
+    /// URLs of servers, separated by commas.
+    Urls,
     /// An address and a port.
     Address,
     Span,
@@ -230,10 +232,10 @@ pub(crate) const KNOWN: &[Setting] = &[
     },
     Setting {
         name: "client.url",
-        kind: Kind::Url,
+        kind: Kind::Urls,
         variable: Some("TENURE_URL"),
         default: Some(crate::client::USUAL),
-        about: "URL of the server that commands use",
+        about: "URL of the server that commands use, or of several servers of one store, separated by commas",
         ..PLAIN
     },
     Setting {
@@ -314,6 +316,7 @@ impl Setting {
             Kind::Texts | Kind::Networks => true,
             Kind::Text
             | Kind::Url
+            | Kind::Urls
             | Kind::Address
             | Kind::Span
             | Kind::Bool
@@ -332,6 +335,9 @@ impl Setting {
             Kind::Url => base(value)
                 .map(drop)
                 .map_err(|_| "expected a URL such as https://jobs.example.com".to_owned()),
+            Kind::Urls => bases(value).map(drop).map_err(|_| {
+                "expected a URL such as https://jobs.example.com, or several, separated by commas".to_owned()
+            }),
             Kind::Address => value
                 .parse::<SocketAddr>()
                 .map(drop)

@@ -18,7 +18,7 @@ pub(crate) use known::{KNOWN, Kind, Setting, declarable};
 pub(crate) use layers::{Declaration, Fault, HERE, Layer, Resolved, files, is_kept_apart};
 pub(crate) use schema::schema;
 
-use crate::client::{Client, Connect, ReadOnly, Secret, USUAL, base, secret_in};
+use crate::client::{Client, Connect, ReadOnly, Secret, USUAL, bases, secret_in};
 use crate::exit::Failure;
 use layers::{Spoken, Whose};
 
@@ -97,7 +97,8 @@ pub(crate) struct Said<T> {
 /// What counts.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) url: Said<String>,
+    /// Servers of one store, in order of preference.
+    pub(crate) urls: Said<Vec<String>>,
     pub(crate) context: Option<Said<String>>,
     pub(crate) token: Option<Said<Secret>>,
     pub(crate) read_only: bool,
@@ -138,14 +139,14 @@ impl Settings {
             (Meant::Context(name), None) => return Err(Failure::NotThere(name.value)),
         };
         let read_only = context.is_some_and(|context| context.read_only);
-        let url = said(base(&url.value)?, url.origin);
-        Ok(Self { url, token: token.or(beside), read_only, context: name })
+        let urls = said(bases(&url.value)?, url.origin);
+        Ok(Self { urls, token: token.or(beside), read_only, context: name })
     }
 
     pub(crate) fn client(self) -> Client {
         let read_only = self.context.filter(|_| self.read_only);
         let read_only = read_only.map(|context| ReadOnly::Context(context.value));
-        Client::new(self.url.value, self.token.map(|token| token.value), read_only)
+        Client::new(&self.urls.value, self.token.map(|token| token.value), read_only)
     }
 }
 
@@ -157,8 +158,8 @@ fn sound(layer: Layer) -> Result<Layer, Failure> {
 /// The first who says which server is meant.
 fn meant(connect: &Connect, env: &Env, variables: &Layer) -> Result<Meant, Failure> {
     let spoken = |spoken: &Spoken| said(spoken.values.concat(), spoken.at.clone());
-    if let Some(url) = &connect.url {
-        return Ok(Meant::Url(said(url.clone(), "--url"), None));
+    if !connect.url.is_empty() {
+        return Ok(Meant::Url(said(connect.url.join(","), "--url"), None));
     }
     if let Some(name) = &connect.context {
         return Ok(Meant::Context(said(name.clone(), "--context")));

@@ -54,7 +54,7 @@ pub(crate) fn schema() -> Value {
 fn of_setting(setting: &Setting) -> Value {
     let text = json!({ "type": "string" });
     let mut schema = match setting.kind {
-        Kind::Text | Kind::Address | Kind::Span | Kind::Level => text,
+        Kind::Text | Kind::Urls | Kind::Address | Kind::Span | Kind::Level => text,
         Kind::Url => json!({ "type": "string", "format": "uri" }),
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Choice(allowed) => json!({ "type": "string", "enum": allowed }),
@@ -66,6 +66,7 @@ fn of_setting(setting: &Setting) -> Value {
             Kind::Bool => json!(default == "true"),
             Kind::Text
             | Kind::Url
+            | Kind::Urls
             | Kind::Address
             | Kind::Span
             | Kind::Choice(_)

@@ -25,7 +25,7 @@ fn a_flag_counts_before_the_environment_that_before_a_context_and_that_before_wh
     let env = env(folder.path());
     let url = |connect: &Connect, env: &Env| {
         let settings = Settings::of(connect, env).unwrap();
-        (settings.url.value, settings.url.origin)
+        (settings.urls.value.join(","), settings.urls.origin)
     };
     let nothing = Connect::default();
     assert_eq!(url(&nothing, &env), (USUAL.to_owned(), "default".to_owned()));
@@ -37,8 +37,9 @@ fn a_flag_counts_before_the_environment_that_before_a_context_and_that_before_wh
     assert_eq!(url(&nothing, &said), ("http://environment".to_owned(), "TENURE_URL".to_owned()));
     let connect = Connect { context: Some("here".to_owned()), ..Connect::default() };
     assert_eq!(url(&connect, &said).0, "http://here");
-    let connect = Connect { url: Some("http://flag/".to_owned()), ..Connect::default() };
-    assert_eq!(url(&connect, &said), ("http://flag".to_owned(), "--url".to_owned()));
+    let connect =
+        Connect { url: vec!["http://flag/".to_owned(), "http://other".to_owned()], ..Connect::default() };
+    assert_eq!(url(&connect, &said), ("http://flag,http://other".to_owned(), "--url".to_owned()));
 }
 
 #[test]
@@ -48,14 +49,14 @@ fn the_token_of_a_context_or_a_file_goes_to_no_other_server() {
     contexts(&env, Some("here"), &[("here", "http://here")]);
     let here = Settings::of(&Connect::default(), &env).unwrap();
     assert_eq!(here.token.unwrap().value.0.as_str(), "of_the_context");
-    let elsewhere = Connect { url: Some("http://elsewhere".to_owned()), ..Connect::default() };
+    let elsewhere = Connect { url: vec!["http://elsewhere".to_owned()], ..Connect::default() };
     assert!(Settings::of(&elsewhere, &env).unwrap().token.is_none());
     let file = folder.path().join("named.toml");
     std::fs::write(&file, "[client]\nurl = \"http://named\"\ntoken = \"of_the_file\"").unwrap();
     let named = Connect { config: Some(file), ..Connect::default() };
     let there = Settings::of(&named, &env).unwrap();
     assert_eq!(
-        (there.url.value.as_str(), there.token.unwrap().value.0.as_str()),
+        (there.urls.value[0].as_str(), there.token.unwrap().value.0.as_str()),
         ("http://named", "of_the_file")
     );
     let said = saying(&env, &[("TENURE_URL", "http://environment")]);
@@ -78,7 +79,7 @@ fn a_folder_that_somebody_else_has_written_names_no_server() {
     std::fs::create_dir_all(&env.here).unwrap();
     std::fs::write(env.here.join(HERE), "[client]\nurl = \"http://thief\"\n").unwrap();
     let settings = Settings::of(&Connect::default(), &env).unwrap();
-    assert_eq!(settings.url.value, USUAL);
+    assert_eq!(settings.urls.value, [USUAL]);
     let faults = Resolved::of_server(&env, Layer::default(), None).faults;
     assert!(faults[0].at.ends_with("tenure.toml:2") && faults[0].what.contains("--config"), "{faults:?}");
 }

@@ -160,10 +160,10 @@ fn t080_kd2_kd6_a_run_whose_host_is_killed_runs_again_and_is_not_shown_as_runnin
     assert_eq!(stand.left_lines("attempts"), ["1", "2"]);
 }
 
-/// T077, KD-1: a host that was away has lost its run. The next run does not kill the old one, which is told by its own
-/// host, and the end of the old one does not end the next.
+/// T077, KD-1: a host that is stopped cannot end its program. The supervisor does so before another host begins the run
+/// again, and the end of the old program does not end the new one.
 #[test]
-fn t077_kd1_who_has_lost_a_run_ends_its_own_program_and_touches_no_other() {
+fn t077_kd1_a_stopped_host_loses_its_run_and_its_program_with_it() {
     let script =
         "echo $$ >> $OUT/pids; while [ ! -e $OUT/go ]; do sleep 0.1; done; echo $JOB_ATTEMPT >> $OUT/done";
     let stand = Stand::of(&[("triggered/work/run.sh", script)]);
@@ -173,13 +173,47 @@ fn t077_kd1_who_has_lost_a_run_ends_its_own_program_and_touches_no_other() {
     kill(&away, Signal::STOP);
     let _other = stand.host(&["--lease", "4s"]);
     let new = stand.wait_for_lines("pids", 2, SOON)[1].clone();
-    assert!(lives(&old), "the next run has killed nobody");
+    assert!(!lives(&old), "two programs ran at once");
     kill(&away, Signal::CONT);
-    until("its own host ends it", SOON, || !lives(&old));
+    until("its own host has heard of its end", SOON, || {
+        let hosts = stand.json(&["list"])["items"][0]["hosts"].clone();
+        hosts.as_array().unwrap().iter().any(|host| host["state"] == "ready")
+    });
     assert!(lives(&new), "the next run goes on");
     std::fs::write(stand.out.join("go"), "").unwrap();
     assert_eq!(stand.wait_for_lines("done", 1, SOON), ["2"]);
     until("it has ended", SOON, || stand.json(&["runs", "work"])["items"][0]["state"] == "succeeded");
+}
+
+/// The same for the only one of a continuous program, and for a scheduled one.
+#[test]
+fn a_stopped_host_loses_its_singleton_and_its_program_with_it() {
+    let stand = Stand::of(&[
+        ("continuous/only/run.sh", "echo $$ $TENURE_FENCE >> $OUT/only; sleep 7654323 & wait"),
+        ("continuous/only/settings.job", r#"{"is_singleton":true}"#),
+        ("triggered/slow/run.sh", "echo $$ >> $OUT/slow; exec sleep 7654324"),
+        ("triggered/slow/settings.job", r#"{"schedule":"* * * * * *"}"#),
+    ]);
+    let first = stand.host(&["--lease", "4s"]);
+    let (pid, fence) = split(&stand.wait_for_lines("only", 1, SOON)[0]);
+    let slow = stand.wait_for_lines("slow", 1, SOON)[0].clone();
+    let _second = stand.host(&["--lease", "4s"]);
+    kill(&first, Signal::STOP);
+    let next = stand.wait_for_lines("only", 2, SOON)[1].clone();
+    assert!(!lives(&pid), "two ran at once");
+    let again = stand.wait_for_lines("slow", 2, SOON)[1].clone();
+    assert!(!lives(&slow), "two ran at once");
+    let (next, next_fence) = split(&next);
+    assert!(next_fence.parse::<u64>().unwrap() > fence.parse::<u64>().unwrap(), "the fence has grown");
+    kill(&first, Signal::CONT);
+    until("it stands by again", SOON, || {
+        let all = stand.json(&["list"]);
+        let only = all["items"].as_array().unwrap().iter().find(|item| item["name"] == "only").unwrap();
+        only["hosts"].as_array().unwrap().iter().any(|host| host["state"] == "standing_by")
+    });
+    assert!(lives(&next) && lives(&again), "the programs of the other host go on");
+    let words = stand.app(&["logs", "only"]).out;
+    assert!(words.contains("its host did not extend its deadline"), "{words}");
 }
 
 /// KD-5: what goes wrong with a run, or with a host, does not end its schedule.

@@ -2,12 +2,14 @@
 
 mod around;
 mod crowd;
+mod heads;
 mod hosts;
 mod impatient;
 mod proxies;
 mod public;
 mod worded;
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +39,7 @@ use crate::push::pusher::Pusher;
 use crate::routes;
 use crate::spans::{Spans, Traces, firing};
 use crowd::{Crowd, Place, turn_away};
+use heads::{Busy, Heads, Phase};
 use hosts::Hosts;
 use impatient::Impatient;
 use proxies::Proxies;
@@ -73,6 +76,9 @@ pub struct Options {
     pub traces: Option<Traces>,
     /// Time that a client has to send the request head.
     pub head_within: Duration,
+    /// Time that a connection stays open between two requests. While more than half of the connections are in use, it
+    /// is at most `head_within`.
+    pub idle_within: Duration,
     /// Time that a client may stop reading the response.
     pub read_within: Duration,
     /// Maximum number of connections; further clients wait.
@@ -105,6 +111,8 @@ impl Default for Options {
             kinds_together: false,
             traces: None,
             head_within: Duration::from_secs(10),
+            // Longer than common clients and proxies keep a connection in their pools: they close it first.
+            idle_within: Duration::from_secs(75),
             read_within: Duration::from_secs(30),
             connections: 20_000,
             connections_per_address: 15_000,
@@ -240,7 +248,7 @@ impl Server {
             match crowd.enter(remote, self.options.connections_per_address) {
                 Some(place) => {
                     let accepted = (stream, remote, (permit, place));
-                    serve(accepted, (&app, &arrival), &graceful, (&self.options, &clock));
+                    serve(accepted, (&app, &arrival), &graceful, (&self.options, &clock, &room));
                 }
                 None => turn_away(stream),
             }
@@ -329,6 +337,31 @@ impl Arrival {
     }
 }
 
+/// How long connections may be idle.
+#[derive(Debug, Clone)]
+struct Idle {
+    room: Arc<Semaphore>,
+    half: usize,
+    usual: Duration,
+    crowded: Duration,
+}
+
+impl Idle {
+    fn of(options: &Options, room: &Arc<Semaphore>) -> Self {
+        Self {
+            room: Arc::clone(room),
+            half: options.connections / 2,
+            usual: options.idle_within,
+            crowded: options.idle_within.min(options.head_within),
+        }
+    }
+
+    /// Returns the shorter time while more than half of the connections are in use.
+    fn within(&self) -> Duration {
+        if self.room.available_permits() < self.half { self.crowded } else { self.usual }
+    }
+}
+
 /// Bytes of a head. So much is kept at most of what a client sends before it is asked for.
 const HEAD_BYTES: usize = 32 * 1024;
 /// Headers of a request.
@@ -338,26 +371,27 @@ fn serve(
     (stream, remote, places): (TcpStream, Remote, (OwnedSemaphorePermit, Place)),
     (app, arrival): (&Router, &Arrival),
     graceful: &GracefulShutdown,
-    (options, clock): (&Options, &Arc<dyn Clock>),
+    (options, clock, room): (&Options, &Arc<dyn Clock>, &Arc<Semaphore>),
 ) {
     // What is answered is whole: to wait for more of it only makes it late.
     let _ = stream.set_nodelay(true);
     // One version only: to find out which one a client speaks, somebody would have to wait for its first words without end.
     let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
     let http1 = &mut builder.http1();
-    http1.timer(TokioTimer::new()).header_read_timeout(options.head_within);
+    // `Heads` does this: here a connection that is idle between two requests would count as slow.
+    http1.timer(TokioTimer::new()).header_read_timeout(None);
     http1.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
     let (routes, arrival) = (TowerToHyperService::new(app.clone()), arrival.clone());
+    let (phase, idle) = (Phase::new(), Idle::of(options, room));
+    let stream = Impatient::new(stream, Arc::clone(clock), options.read_within);
+    let stream = Heads::new(stream, Arc::clone(clock), options.head_within, phase.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
+        let serving = phase.serve(idle.within());
         arrival.note(&mut request, remote);
-        routes.call(request)
+        let response = routes.call(request);
+        async move { Ok::<_, Infallible>(response.await?.map(|body| Busy::new(body, serving))) }
     });
-    let connection = builder
-        .serve_connection(
-            TokioIo::new(Worded::new(Impatient::new(stream, Arc::clone(clock), options.read_within))),
-            service,
-        )
-        .into_owned();
+    let connection = builder.serve_connection(TokioIo::new(Worded::new(stream)), service).into_owned();
     let watched = graceful.watch(connection);
     tokio::spawn(async move {
         if let Err(error) = watched.await {

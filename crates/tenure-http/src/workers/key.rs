@@ -39,6 +39,13 @@ pub(crate) async fn shared(tenure: &Tenure) -> Result<Key, Problem> {
     }
 }
 
+/// Returns the key if a server has drawn one before.
+pub(crate) async fn there(tenure: &Tenure) -> Option<Key> {
+    let (shelf, key) = (Name::new("shelf", SHELF).ok()?, RecordKey::new(KEY).ok()?);
+    let there = tenure.store().record(&shelf, &key).await.ok()??;
+    read(&there).ok()
+}
+
 fn read(there: &Record) -> Result<Key, Problem> {
     let kept: Result<Kept, _> = serde_json::from_slice(there.value.as_bytes());
     kept.map(|kept| Key::new(kept.key)).map_err(|error| no_key(&error.to_string()))

@@ -17,6 +17,9 @@ pub(crate) const DIGEST: usize = 16;
 /// What is digested begins so.
 const OF_JOBS: &[u8] = b"tenure job\0";
 
+/// The identity of a store is a digest of this.
+const OF_THE_STORE: &[u8] = b"tenure store\0";
+
 /// The key with which tokens are made. All servers on one store have the same.
 #[derive(Clone)]
 pub(crate) struct Key([u8; 32]);
@@ -55,6 +58,15 @@ impl Key {
     pub(crate) fn mac(&self) -> Hmac<Sha256> {
         // A key of any length is taken.
         Hmac::new_from_slice(&self.0).unwrap_or_else(|_| Hmac::new(&Default::default()))
+    }
+
+    /// Returns the identity of the store, which does not reveal the key.
+    pub(crate) fn store_id(&self) -> String {
+        let mut mac = self.mac();
+        mac.update(OF_THE_STORE);
+        let mut id = String::with_capacity(DIGEST * 2);
+        write_hex(&mut id, &mac.finalize().into_bytes()[..DIGEST]);
+        id
     }
 
     fn digest(&self, id: JobId, fence: Fence, lease: u64) -> Hmac<Sha256> {

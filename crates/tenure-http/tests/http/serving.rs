@@ -117,6 +117,112 @@ async fn whoever_connects_and_says_nothing_is_let_go() {
     }
 }
 
+/// Reads one response with a JSON body from a connection that stays open.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut told = Vec::new();
+    loop {
+        let mut byte = [0];
+        if stream.read(&mut byte).await.unwrap() == 0 {
+            break;
+        }
+        told.push(byte[0]);
+        let text = String::from_utf8_lossy(&told).to_lowercase();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap().to_owned();
+        if body.len() == length.parse::<usize>().unwrap() {
+            break;
+        }
+    }
+    String::from_utf8(told).unwrap()
+}
+
+/// Moves the clock again and again until the server has closed the connection, and answers how far.
+async fn closed_after(clock: &ManualClock, stream: &mut TcpStream) -> Duration {
+    let (step, mut passed) = (Duration::from_secs(1), Duration::ZERO);
+    loop {
+        let mut byte = [0];
+        let read = tokio::time::timeout(Duration::from_millis(20), stream.read(&mut byte)).await;
+        match read {
+            Ok(read) => {
+                assert_eq!(read.unwrap_or(0), 0, "it said something");
+                return passed;
+            }
+            Err(_) => {
+                clock.advance(step);
+                passed += step;
+            }
+        }
+    }
+}
+
+/// Clients and proxies keep connections in a pool. One that the server closes first makes their next request fail.
+#[tokio::test]
+async fn a_connection_stays_open_between_two_requests_and_a_head_has_ten_seconds() {
+    let clock = ManualClock::new();
+    let served = served_on(Arc::new(clock.clone()), Options::default()).await;
+    let ask = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    for _ in 0..2 {
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+        clock.advance(Duration::from_secs(60));
+    }
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+    let idle = closed_after(&clock, &mut stream).await;
+    assert!((Duration::from_secs(75)..Duration::from_secs(200)).contains(&idle), "{idle:?}");
+
+    // The beginning of a head on a connection that was idle is not given more time than on a new one.
+    for first in [ask, ""] {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        if !first.is_empty() {
+            stream.write_all(first.as_bytes()).await.unwrap();
+            assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+            clock.advance(Duration::from_secs(60));
+        }
+        stream.write_all(b"GET /livez HTTP/1.1\r\nhost: loc").await.unwrap();
+        let slow = closed_after(&clock, &mut stream).await;
+        assert!((Duration::from_secs(10)..Duration::from_secs(60)).contains(&slow), "{first:?}: {slow:?}");
+    }
+}
+
+/// A stream of events is no idle connection, however little happens.
+#[tokio::test]
+async fn a_response_that_goes_on_keeps_its_connection() {
+    let clock = ManualClock::new();
+    let served = served_on(Arc::new(clock.clone()), Options::default()).await;
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let ask = "GET /v1/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n";
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    let mut told = vec![0; 10_000];
+    let read = stream.read(&mut told).await.unwrap();
+    assert!(String::from_utf8_lossy(&told[..read]).contains("text/event-stream"));
+    for _ in 0..5 {
+        clock.advance(Duration::from_secs(60));
+        // Whatever it says, it does not end.
+        let read = tokio::time::timeout(Duration::from_millis(100), stream.read(&mut told)).await;
+        assert!(read.is_err() || read.unwrap().unwrap() > 0);
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_close_sooner_while_half_of_all_are_in_use() {
+    let clock = ManualClock::new();
+    let mut options = Options::default();
+    options.connections = 3;
+    let served = served_on(Arc::new(clock.clone()), options).await;
+    let ask = "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+        streams.push(stream);
+    }
+    let idle = closed_after(&clock, &mut streams[1]).await;
+    assert!((Duration::from_secs(10)..Duration::from_secs(60)).contains(&idle), "{idle:?}");
+}
+
 #[tokio::test]
 async fn a_page_of_somebody_elses_changes_nothing() {
     let served = served().await;

@@ -74,7 +74,7 @@ fn nobody_takes_a_lease_between_the_check_and_the_commit() {
             clock.advance(Duration::from_secs(31));
             let fault = store.lease(vec![acquire("ledger", 2)]).await.unwrap_err();
             assert!(
-                matches!(&fault, Fault::Unavailable(text) if text.contains("another process")),
+                matches!(&fault, Fault::Unavailable(text) if text.contains("holds the write lock")),
                 "{fault}"
             );
             txn.execute("INSERT INTO entry VALUES ('in time')", []).unwrap();

@@ -11,7 +11,7 @@ use tenure_sqlite::rusqlite::Connection;
 use super::grip::Grip;
 use super::hand::Hand;
 use super::loss::{LeaseLost, Loss};
-use crate::Error;
+use crate::{Error, Moment};
 
 /// A lease held by this program.
 ///
@@ -193,6 +193,13 @@ impl Pass {
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.loss().is_none()
+    }
+
+    /// Returns the time on this host's monotonic clock until which the lease is held unless it is renewed; `None` for a
+    /// lease without expiry. Pass it to a process that must not outlive the lease.
+    #[must_use]
+    pub fn held_until(&self) -> Option<Moment> {
+        self.grip().belief().deadline
     }
 
     /// Like [`Held::loss`].

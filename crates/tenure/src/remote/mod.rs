@@ -11,6 +11,7 @@ use tenure_core::{HostId, Job as JobRecord, Reserved, RetryPolicy, Settlement, V
 use tenure_store::{Held, Renew, Renewal, Report, Reported, Reservation, Reserve, Settled};
 
 use crate::until_known::until_known;
+use crate::worker::failures;
 use crate::{Error, Tenure};
 
 pub use leases::{LeaseGrant, Leased};
@@ -97,9 +98,16 @@ impl<'a> Remote<'a> {
             true => settle().await?,
             false => until_known(settle).await?,
         };
-        let settled = jobs.iter().zip(&settlements).zip(&turn.settled);
-        let settled = settled.map(|((job, settlement), settled)| (&**job, settlement, *settled));
-        self.tenure.heap().settled(settled, self.tenure.now());
+        let settled = || {
+            let settled = jobs.iter().zip(&settlements).zip(&turn.settled);
+            settled.map(|((job, settlement), settled)| (&**job, settlement, *settled))
+        };
+        let now = self.tenure.now();
+        // A report that a client repeats was logged the first time.
+        for (job, settlement, settled) in settled().filter(|(_, _, settled)| *settled != Settled::Repeated) {
+            failures::log(job, &policy, (settlement, settled), now);
+        }
+        self.tenure.heap().settled(settled(), now);
         self.tenure.heap().granted(turn.reservation.jobs.iter().map(Reserved::job));
         Ok((turn.settled, Claimed::of(turn.reservation)))
     }

@@ -9,7 +9,10 @@ use super::worker::{Gate, open_shop, polite};
 use crate::common::{Plain, try_reserve};
 use serde::{Deserialize, Serialize};
 use tenure::testing::Lab;
-use tenure::{Failed, Job, RetryPolicy, Run, StateName, Terms, Worker};
+use tenure::{
+    Cause, Chance, Ending, Failed, Failure, Job, Kinds, ManualClock, MemoryStore, QueueName, Reserve,
+    RetryPolicy, Run, StateName, Tenure, Terms, Verdict, Want, Worker,
+};
 use tracing::Level;
 
 #[derive(Serialize, Deserialize)]
@@ -104,4 +107,42 @@ async fn a_lost_job_is_one_warning_and_a_cancelled_one_none() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!((told[0].level, told[0].field("cause")), (Level::WARN, "lost"));
     assert_eq!((told[0].field("job.id"), told[0].field("attempt")), (lost.to_string().as_str(), "1"));
+}
+
+/// Claims the only job as a worker elsewhere does, and ends it.
+async fn end_remotely(tenure: &Tenure, verdict: Verdict) -> Ending {
+    let want = Want { queue: QueueName::default(), kinds: Kinds::All, at_most: 1 };
+    let holder = tenure.remote().draw_worker();
+    let ask = Reserve { holder, ttl: Duration::from_secs(30), wants: vec![want], at_most: 1 };
+    let (_, claimed) = tenure.remote().settle(vec![], Some(ask)).await.unwrap();
+    let job = Arc::clone(&claimed.jobs[0]);
+    let ending = |verdict| Ending { job: Arc::clone(&job), verdict };
+    tenure.remote().settle(vec![ending(verdict.clone())], None).await.unwrap();
+    ending(verdict)
+}
+
+/// The worker is a client of this program, which has the log that an operator reads.
+#[tokio::test]
+async fn a_worker_elsewhere_has_its_failed_attempts_logged_here_once() {
+    let listener = Listener::default();
+    let _listening = tracing::subscriber::set_default(listener.clone());
+    let clock = ManualClock::new();
+    let tenure = Tenure::on(Arc::new(MemoryStore::new(Arc::new(clock.clone()))), Chance::seeded(1));
+    let failed = |text: &str| Failure { cause: Cause::Error, message: text.to_owned() };
+    let id = tenure.enqueue(Act::Err).await.unwrap().id().to_string();
+    end_remotely(&tenure, Verdict::Released).await;
+    end_remotely(&tenure, Verdict::Retry { failure: failed("busy"), due: None }).await;
+    clock.advance(Duration::from_secs(3_600));
+    let last = end_remotely(&tenure, Verdict::Failed(failed("no such user"))).await;
+    // Its answer was lost, and it says so again.
+    tenure.remote().settle(vec![last], None).await.unwrap();
+    let rows: Vec<_> = of_attempts(&listener)
+        .iter()
+        .map(|event| {
+            assert_eq!((event.field("job.id"), event.field("kind")), (id.as_str(), "act"));
+            (event.level, event.field("attempt").to_owned(), event.field("error").to_owned())
+        })
+        .collect();
+    let row = |level, attempt: &str, error: &str| (level, attempt.to_owned(), error.to_owned());
+    assert_eq!(rows, [row(Level::WARN, "1", "busy"), row(Level::ERROR, "2", "no such user")]);
 }
