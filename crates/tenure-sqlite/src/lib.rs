@@ -52,6 +52,7 @@ mod listing;
 mod listing_by_end;
 mod look;
 mod merge;
+mod needs;
 mod open;
 mod operations;
 mod options;
