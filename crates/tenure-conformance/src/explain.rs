@@ -63,7 +63,7 @@ async fn a_finished_job_is_explained_by_its_end(given: Given) {
     let id = given.succeeded().await;
     let State::Finished { end, at } = given.job(id).await.state else { panic!("it has finished") };
     given.store.set_paused(&queue("mail"), true).await.unwrap();
-    assert_eq!(reason(&given, id).await, Reason::Finished { end, at });
+    assert_eq!(reason(&given, id).await, Reason::Finished { end, at, needed_by: vec![] });
 }
 
 async fn a_running_job_is_explained_by_its_holder(given: Given) {

@@ -58,6 +58,7 @@ mod ledger;
 mod ledger_pages;
 mod limit;
 mod limit_said;
+mod needed;
 mod operation;
 mod ordering;
 mod put_back;
@@ -142,6 +143,7 @@ fn all() -> Vec<Test> {
         keyed_races::tests(),
         limit::tests(),
         limit_said::tests(),
+        needed::tests(),
         ordering::tests(),
         put_back::tests(),
         queue_limit::tests(),

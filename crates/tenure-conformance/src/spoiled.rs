@@ -1,9 +1,9 @@
 //! What becomes of a job when one that it waits for ends badly.
 
-use tenure_core::{Cause, IfFailed, JobId, Keep, NewJob, OnConflict, Reason, StateName, Terms, Window};
+use tenure_core::{Cause, IfFailed, JobId, NewJob, OnConflict, Reason, StateName, Terms, Window};
 
 use super::after::put_after;
-use super::given::{Given, TTL, failed, seconds};
+use super::given::{Given, TTL, failed};
 use super::keyed::after;
 use super::{Test, test};
 use tenure_store::{Accepted, Change, ChangeOutcome};
@@ -14,7 +14,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_job_runs_though_one_that_it_waits_for_ends_badly_if_it_said_so),
         test(a_job_enqueued_after_one_that_ended_badly_is_cancelled_by_the_next_turn),
         test(what_succeeded_and_was_removed_has_succeeded),
-        test(what_was_pruned_before_it_succeeded_is_bad),
+        test(what_was_removed_before_it_succeeded_is_bad),
         test(the_first_accepted_of_several_that_ended_badly_is_named),
         test(cancelling_goes_on_to_those_that_wait_for_the_cancelled_one_a_step_a_turn),
         test(a_job_that_fails_for_good_by_lapsing_is_noticed),
@@ -72,27 +72,22 @@ async fn a_job_enqueued_after_one_that_ended_badly_is_cancelled_by_the_next_turn
 }
 
 async fn what_succeeded_and_was_removed_has_succeeded(given: Given) {
-    for prune in [false, true] {
-        let other = given.put(given.kept("post", Keep::For(seconds(0)))).await;
-        let job = put_after(&given, &[other], IfFailed::Cancel).await;
-        given.succeed(given.take("post").await).await;
-        if prune {
-            assert_eq!(given.tend().await.pruned, 1);
-        } else {
-            assert_eq!(given.change(other, Change::Delete).await, ChangeOutcome::Done);
-        }
-        assert!(!given.is_there(other).await);
-        assert_eq!(given.drain(&["mail"]).await, [[job]]);
-    }
+    let other = given.enqueue("post", 1).await[0];
+    let job = put_after(&given, &[other], IfFailed::Cancel).await;
+    given.succeed(given.take("post").await).await;
+    assert_eq!(given.change(other, Change::Delete).await, ChangeOutcome::Done);
+    assert!(!given.is_there(other).await);
+    assert_eq!(given.drain(&["mail"]).await, [[job]]);
 }
 
-async fn what_was_pruned_before_it_succeeded_is_bad(given: Given) {
-    let other = given.put(given.kept("post", Keep::For(seconds(0)))).await;
+async fn what_was_removed_before_it_succeeded_is_bad(given: Given) {
+    let other = given.enqueue("post", 1).await[0];
     let waiting = [
         put_after(&given, &[other], IfFailed::Cancel).await,
         put_after(&given, &[other], IfFailed::Run).await,
     ];
     given.cancel(other).await;
+    assert_eq!(given.change(other, Change::Delete).await, ChangeOutcome::Done);
     given.tend().await;
     assert!(!given.is_there(other).await);
     assert_eq!(given.states(&waiting).await, [StateName::Cancelled, StateName::Queued]);

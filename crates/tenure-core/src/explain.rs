@@ -77,6 +77,8 @@ pub struct Standing {
     pub after: Vec<JobId>,
     /// The first job that it waited for and that ended badly or is gone, if the next turn cancels it for that.
     pub spoiled_by: Option<JobId>,
+    /// Unfinished jobs that depend on it, oldest first; only if it has ended, and at most a page.
+    pub needed_by: Vec<JobId>,
     /// Its place among the jobs of its ordering key, if it has one and has not ended.
     pub turn: Option<Ordered>,
     /// The limit of its limit key, if it has one.
@@ -115,6 +117,9 @@ pub enum Reason {
         end: End,
         /// End time.
         at: Timestamp,
+        /// Unfinished jobs that depend on it, for which it is kept; at most a page.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        needed_by: Vec<JobId>,
     },
     /// It is running.
     Running {
@@ -235,7 +240,9 @@ pub fn explain(standing: &Standing, now: Timestamp) -> Reason {
     }
     let state = settled(standing, now);
     match claimable(&state, standing.paused, now) {
-        Err(Hindrance::Finished { end, at }) => Reason::Finished { end, at },
+        Err(Hindrance::Finished { end, at }) => {
+            Reason::Finished { end, at, needed_by: standing.needed_by.clone() }
+        }
         Err(Hindrance::Running { holder, until }) => {
             Reason::Running { holder, until, cancelling: job.cancel.is_some() }
         }

@@ -80,7 +80,7 @@ pub struct Job {
     pub failure: Option<Failure>,
     /// Output.
     pub output: Option<Output>,
-    /// Time at which it may be removed.
+    /// Time at which it may be removed. It moves on while unfinished jobs depend on it.
     pub expires: Option<Timestamp>,
 }
 

@@ -56,6 +56,10 @@ pub const CHANGE_JOBS: usize = 1_000;
 pub const SWEEP_ROWS: usize = 1_000;
 /// Most finished jobs that one step of pruning removes.
 pub const PRUNE_JOBS: usize = 1_000;
+/// Shortest time for which pruning passes by a finished job that unfinished jobs depend on.
+pub const NEEDED_LEAST: Duration = Duration::from_secs(60);
+/// Longest time for which pruning passes by a finished job that unfinished jobs depend on.
+pub const NEEDED_MOST: Duration = Duration::from_secs(3600);
 
 /// Most attempts that a policy may allow.
 pub const MAX_ATTEMPTS: u32 = 10_000;

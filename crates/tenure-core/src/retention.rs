@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{End, Invalid, Timestamp, delay_of};
+use crate::{End, Invalid, Timestamp, delay_of, limits};
 
 /// How long a job is kept after it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,13 +43,25 @@ impl Retention {
     /// When a job that ended so at `at` may be removed; `None` is never.
     #[must_use]
     pub fn expiry(&self, end: End, at: Timestamp) -> Option<Timestamp> {
-        let keep = match end {
-            End::Succeeded => self.succeeded,
-            End::Failed | End::Cancelled => self.failed,
-        };
-        match keep {
+        match self.keep(end) {
             Keep::For(span) => Some(at.after(span)),
             Keep::Forever => None,
+        }
+    }
+
+    /// See [`Job::expiry_while_needed`](crate::Job::expiry_while_needed).
+    pub(crate) fn expiry_while_needed(&self, end: End, now: Timestamp) -> Timestamp {
+        let span = match self.keep(end) {
+            Keep::For(span) => span.clamp(limits::NEEDED_LEAST, limits::NEEDED_MOST),
+            Keep::Forever => limits::NEEDED_MOST,
+        };
+        now.after(span)
+    }
+
+    fn keep(&self, end: End) -> Keep {
+        match end {
+            End::Succeeded => self.succeeded,
+            End::Failed | End::Cancelled => self.failed,
         }
     }
 
@@ -77,5 +89,17 @@ mod tests {
         }
         assert_eq!(Retention::always(Keep::Forever).expiry(End::Succeeded, Timestamp::EPOCH), None);
         assert!(Retention::always(Keep::For(Duration::MAX)).check().is_err());
+    }
+
+    #[test]
+    fn a_needed_job_is_kept_for_its_retention_again_within_bounds() {
+        let again = |keep| {
+            let until = Retention::always(keep).expiry_while_needed(End::Succeeded, Timestamp::EPOCH);
+            until.since(Timestamp::EPOCH)
+        };
+        let minutes = |count: u32| Keep::For(Duration::from_secs(60) * count);
+        assert_eq!(again(minutes(0)), limits::NEEDED_LEAST);
+        assert_eq!(again(minutes(7)), Duration::from_secs(420));
+        assert_eq!([again(minutes(1440)), again(Keep::Forever)], [limits::NEEDED_MOST; 2]);
     }
 }

@@ -37,6 +37,19 @@ pub struct Transition {
 }
 
 impl Job {
+    /// The next expiry of a finished job whose retention is over and that unfinished jobs depend on; `None` if it has not
+    /// ended.
+    ///
+    /// The job is kept for its retention again, within bounds. With a shorter time, pruning would look at it over and
+    /// over; with a longer one, it would stay for long when nothing needs it any more.
+    #[must_use]
+    pub fn expiry_while_needed(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.state {
+            State::Finished { end, .. } => Some(self.terms.retention.expiry_while_needed(end, now)),
+            State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
+        }
+    }
+
     /// This job after a grant to `holder` until `until`. The attempt counts from here.
     #[must_use]
     pub fn granted(mut self, holder: HostId, epoch: Epoch, now: Timestamp, until: Timestamp) -> Self {

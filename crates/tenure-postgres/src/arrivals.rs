@@ -126,6 +126,7 @@ impl Writing<'_> {
         let holder = stored.job.holder.ok_or_else(|| unreadable("a job that succeeded without a holder"))?;
         before.job.state = State::Running { holder, until: at, due: stored.job.created };
         self.unindex(&before).await?;
+        self.keep_no_more_for(&stored.job)?;
         self.sheet.count(stored.lane, StateName::Succeeded, 1);
         self.news.due = true;
         self.tell_became(&stored.job, StateName::Succeeded, None);

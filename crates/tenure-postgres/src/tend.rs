@@ -105,7 +105,7 @@ async fn clear(link: &mut Link, due: &Due) -> Result<bool, Fault> {
     Ok(bounds.iter().zip(&answered).any(|(is_bounded, answered)| *is_bounded && is_full(answered)))
 }
 
-/// Removes finished jobs whose time of keeping is over; answers how many, and whether a bound stopped it.
+/// Removes finished jobs whose retention is over and that no unfinished job depends on; answers how many, and whether a bound stopped it.
 async fn prune(link: &mut Link) -> Result<(usize, bool), Fault> {
     let mut tries = 0;
     loop {
@@ -125,10 +125,13 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
         return Ok((0, false));
     }
     let is_full = ids.len() >= limits::PRUNE_JOBS;
-    let read = writing.read(vec![rows::by_ids(ids)]).await?;
+    let mut read = writing.read(vec![keyed::needed(&ids), rows::by_ids(ids)]).await?;
+    let found = read.pop().unwrap_or_default();
+    let needed = keyed::read_needed(&read.pop().unwrap_or_default());
     let mut gone: Vec<Stored> = Vec::new();
-    for row in read.iter().flatten() {
+    for row in &found {
         match rows::stored(row) {
+            Ok(stored) if needed.contains(&stored.job.id) => writing.keep_on(stored),
             Ok(stored) => gone.push(stored),
             Err(fault) => writing.set_expired_aside(Odd::of(row), &fault)?,
         }

@@ -61,6 +61,7 @@ impl Writing<'_> {
     /// A job that had ended waits again.
     async fn is_done_again(&mut self, stored: &Stored) -> Result<(), Fault> {
         self.goes_on(stored)?;
+        self.keep_for(&stored.job)?;
         if let Some(limit) = &stored.job.terms.limit {
             self.load_limits(std::slice::from_ref(&limit.key)).await?;
             self.limit(&limit.key).hear_again(limit.most);

@@ -316,6 +316,7 @@ async fn standing(link: &mut Link, id: JobId) -> Result<Option<Standing>, Fault>
         job: stored.job,
         after: around.after,
         spoiled_by: around.spoiled_by,
+        needed_by: around.needed_by,
         turn: around.turn,
         limit: around.limit,
         queue: Meter { limit, running, bucket: around.bucket },

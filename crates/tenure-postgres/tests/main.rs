@@ -18,6 +18,7 @@ mod leases_by_sql;
 mod leases_shared;
 mod leases_whole;
 mod life;
+mod needed;
 mod network;
 mod opening;
 mod operations;

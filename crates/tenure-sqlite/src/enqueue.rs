@@ -192,6 +192,7 @@ impl Writing<'_> {
     /// Gives a job with keys, or of a fair queue, its place at once: it depends on those before it.
     fn place_singly(&mut self, stored: Stored, waits: Waits) -> Result<()> {
         self.let_wait(value::signed(stored.job.seq), &waits)?;
+        self.keep_for(&stored.job)?;
         if let Some(limit) = &stored.job.terms.limit {
             self.name_limit(limit)?;
         }

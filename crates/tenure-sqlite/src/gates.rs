@@ -164,6 +164,7 @@ impl Writing<'_> {
         self.note_end(job.seq, job.id, how)?;
         if job.terms.after.is_some() {
             self.forget_waits(job)?;
+            self.keep_no_more_for(job.seq)?;
         }
         if let Some(limit) = self.touch_limit_of(job)? {
             self.unname_limit(limit)?;

@@ -13,6 +13,8 @@ pub(crate) struct Grant {
     pub limit: Option<i64>,
     /// Its ordering key, of which it has the turn.
     pub chain: Option<i64>,
+    /// `true` if it depends on other jobs, which are kept until it ends.
+    pub has_needs: bool,
 }
 
 /// A bounded memory, a slot by the last bits of `seq`. Whoever is not in it is looked up in the file.

@@ -53,6 +53,7 @@ mod listing_by_end;
 mod lock_holder;
 mod look;
 mod merge;
+mod needs;
 mod open;
 mod operations;
 mod options;

@@ -6,7 +6,8 @@ use tenure_store::Order;
 
 use crate::{
     aside, chains, check_in, dependencies, enqueue, gates, key_views, leases, ledger, limit_keys, limit_line,
-    listing, listing_by_end, open, place, records, reserve, settle, shares, sweep, tend, timers, views,
+    listing, listing_by_end, needs, open, place, records, reserve, settle, shares, sweep, tend, timers,
+    views,
 };
 
 /// The plan in SQLite's words, a line a step.
@@ -86,6 +87,11 @@ const FOR_KEYS: &[&str] = &[
     dependencies::WAIT_NOT_FOR,
     dependencies::IS_WAITING_FOR,
     dependencies::NOTICED_BY_ALL,
+    needs::NEED,
+    needs::NEED_NO_MORE,
+    needs::IS_NEEDED,
+    needs::KEEP_ON,
+    needs::NEEDED_BY,
     shares::FIND,
     key_views::AHEAD_IN_LIMIT,
     key_views::BLOCKED,

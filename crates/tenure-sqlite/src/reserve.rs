@@ -253,7 +253,8 @@ impl Writing<'_> {
             None => None,
         };
         let Job { seq, fence, id, .. } = *job;
-        self.memory.grants.remember(Grant { seq, fence, id, lane, limit, chain });
+        let has_needs = job.terms.after.is_some();
+        self.memory.grants.remember(Grant { seq, fence, id, lane, limit, chain, has_needs });
         Ok(())
     }
 

@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
     Step { name: "0007_floor", sql: include_str!("migrations/0007_floor.sql") },
     Step { name: "0008_quarantine", sql: include_str!("migrations/0008_quarantine.sql") },
     Step { name: "0009_lost_hosts", sql: include_str!("migrations/0009_lost_hosts.sql") },
+    Step { name: "0010_needed", sql: include_str!("migrations/0010_needed.sql") },
 ];
 
 const MIGRATION: &str = "CREATE TABLE migration (

@@ -65,6 +65,9 @@ impl Writing<'_> {
         self.memory.lanes.count(grant.lane, StateName::Running, -1)?;
         self.memory.lanes.count(grant.lane, StateName::Succeeded, 1)?;
         self.note_end(seq, id, Some(code::SUCCEEDED))?;
+        if grant.has_needs {
+            self.keep_no_more_for(seq)?;
+        }
         if grant.limit.is_some() || grant.chain.is_some() {
             self.end_keyed(&grant)?;
         }

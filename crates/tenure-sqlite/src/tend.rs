@@ -16,6 +16,13 @@ pub(crate) const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until IS NOT NU
 pub(crate) const GONE_HOSTS: &str = "DELETE FROM host WHERE until <= ?1
      OR id IN (SELECT id FROM host WHERE until <= ?2 ORDER BY until DESC, id LIMIT -1 OFFSET ?3 + 0)";
 
+/// What pruning did.
+struct Pruned {
+    jobs: usize,
+    /// `true` if a bound stopped it.
+    is_cut_short: bool,
+}
+
 impl Writing<'_> {
     /// Sweeps, and removes what nobody needs any more.
     pub(crate) fn tend(&mut self) -> Result<Tended> {
@@ -30,28 +37,31 @@ impl Writing<'_> {
         let gone = self.clear_line(limits::SWEEP_ROWS)?;
         let records_left = self.prune_records()?;
         let lapses_left = self.notice_lapses()?;
-        let more = swept.more
-            || pruned >= limits::PRUNE_JOBS
-            || gone >= limits::SWEEP_ROWS
-            || records_left
-            || lapses_left;
-        Ok(Tended { lapsed: swept.lapsed, due: swept.due, pruned, more })
+        let more =
+            swept.more || pruned.is_cut_short || gone >= limits::SWEEP_ROWS || records_left || lapses_left;
+        Ok(Tended { lapsed: swept.lapsed, due: swept.due, pruned: pruned.jobs, more })
     }
 
-    fn prune(&mut self) -> Result<usize> {
+    /// Removes finished jobs whose retention is over and that no unfinished job depends on.
+    fn prune(&mut self) -> Result<Pruned> {
         let seqs = self
             .conn
             .prepare_cached(EXPIRED)?
             .query_map(params![self.now.as_micros(), value::bound(limits::PRUNE_JOBS)], |row| row.get(0))?
             .collect::<Result<Vec<i64>>>()?;
+        let mut pruned = Pruned { jobs: 0, is_cut_short: seqs.len() >= limits::PRUNE_JOBS };
         for seq in &seqs {
             match row_of(self.conn, *seq) {
-                Ok(Some(stored)) => self.remove(&stored)?,
+                Ok(Some(stored)) if self.is_needed(*seq)? => self.keep_on(&stored)?,
+                Ok(Some(stored)) => {
+                    self.remove(&stored)?;
+                    pruned.jobs += 1;
+                }
                 Ok(None) => {}
                 Err(error) if is_unreadable(&error) => self.set_expired_aside(*seq, &error)?,
                 Err(error) => return Err(error),
             }
         }
-        Ok(seqs.len())
+        Ok(pruned)
     }
 }

@@ -48,6 +48,7 @@ impl Writing<'_> {
     /// A finished job is to be done again: its keys count again.
     fn begin_again(&mut self, stored: &Stored) -> Result<()> {
         self.goes_on(stored.job.seq)?;
+        self.keep_for(&stored.job)?;
         match &stored.job.terms.limit {
             Some(limit) => self.name_limit_again(limit),
             None => Ok(()),

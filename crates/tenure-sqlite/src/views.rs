@@ -12,7 +12,7 @@ use crate::listing::{self, WalkAsk, walk};
 use crate::place::place_of;
 use crate::reserve::Place;
 use crate::rows::{Stored, find, seq_of};
-use crate::{attempts, hosts, listing_by_end, value};
+use crate::{attempts, hosts, listing_by_end, needs, value};
 
 pub(crate) const NEXT_ROUND: &str = "SELECT priority, round, due, seq FROM ready
      WHERE lane = ?1 AND (priority, round) > (?2, ?3) ORDER BY priority, round, due, seq LIMIT 1";
@@ -132,6 +132,7 @@ pub(crate) fn standing(conn: &Connection, id: JobId, now: Timestamp) -> Result<O
     let running = at_work(conn, &stored.job, &serving, now)?;
     let ahead = ahead_of(conn, &stored, now)?;
     let Awaited { after, spoiled_by } = key_views::awaited(conn, &stored.job, now)?;
+    let needed_by = needs::needed_by(conn, &stored.job)?;
     let turn = key_views::ordered(conn, &stored.job)?;
     let limit = key_views::limited(conn, &stored, now)?;
     let meter = key_views::queue_meter(conn, queue, now)?;
@@ -143,6 +144,7 @@ pub(crate) fn standing(conn: &Connection, id: JobId, now: Timestamp) -> Result<O
         job: stored.job,
         after,
         spoiled_by,
+        needed_by,
         turn,
         limit,
         queue: meter,

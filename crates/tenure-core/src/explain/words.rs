@@ -13,7 +13,14 @@ const SHOWN_NAMES: usize = 5;
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Finished { end, at } => write!(f, "it {} at {at}", end_words(*end)),
+            Self::Finished { end, at, needed_by } => {
+                write!(f, "it {} at {at}", end_words(*end))?;
+                match needed_by.len() {
+                    0 => Ok(()),
+                    1 => write!(f, "; it is kept until {} has ended", list(needed_by)),
+                    2.. => write!(f, "; it is kept until {} have ended", list(needed_by)),
+                }
+            }
             Self::Running { holder, until, cancelling: false } => {
                 write!(f, "it is running on host {holder}, whose lease ends at {until} unless renewed")
             }

@@ -55,6 +55,7 @@ fn standing(job: Job) -> Standing {
         ahead: 0,
         after: vec![],
         spoiled_by: None,
+        needed_by: vec![],
         turn: None,
         limit: None,
         queue: Meter::new(Limit::default()),
@@ -75,6 +76,18 @@ fn a_finished_job_says_how_and_when_it_ended() {
     assert_eq!(ended(End::Succeeded), "it succeeded at 1970-01-01T00:15:00.000000Z");
     assert_eq!(ended(End::Failed), "it failed at 1970-01-01T00:15:00.000000Z");
     assert_eq!(ended(End::Cancelled), "it was cancelled at 1970-01-01T00:15:00.000000Z");
+}
+
+#[test]
+fn a_finished_job_names_the_jobs_that_keep_it() {
+    let state = State::Finished { at: at(900), end: End::Succeeded };
+    let ended = |needed_by| told(&Standing { needed_by, ..standing(Job { state, ..waiting() }) });
+    let one = JobId::from_bytes([1; 16]);
+    assert_eq!(
+        ended(ids(1)),
+        format!("it succeeded at 1970-01-01T00:15:00.000000Z; it is kept until {one} has ended")
+    );
+    assert!(ended(ids(2)).contains("; it is kept until ") && ended(ids(2)).ends_with(" have ended"));
 }
 
 #[test]
@@ -263,7 +276,7 @@ fn of_several_reasons_the_one_that_has_to_go_first_is_named() {
 
     let finished = State::Finished { at: at(900), end: End::Failed };
     let mut stands = everything(Job { state: finished, ..waiting() });
-    assert_eq!(reason(&stands), Reason::Finished { end: End::Failed, at: at(900) });
+    assert_eq!(reason(&stands), Reason::Finished { end: End::Failed, at: at(900), needed_by: vec![] });
 
     stands.job = running(1, 1, NOW + 1);
     assert_eq!(reason(&stands), Reason::Running { holder: host(), until: at(NOW + 1), cancelling: false });

@@ -42,6 +42,7 @@ fn blocked(on: Block) -> Standing {
         ahead: 0,
         after: vec![],
         spoiled_by: None,
+        needed_by: vec![],
         turn: Some(Ordered { of: None, ahead: 0 }),
         limit: Some(Limited { meter: Meter::new(Limit::of(2)), running: vec![], ahead: 0 }),
         queue: Meter::new(Limit::default()),

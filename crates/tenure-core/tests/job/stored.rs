@@ -180,7 +180,11 @@ fn reasons() -> impl Strategy<Value = Reason> {
             (keys(), any::<u32>()).prop_map(|(key, ahead)| Reason::BehindInLimit { key, ahead }),
         ];
     prop_oneof![
-        (ends(), instants()).prop_map(|(end, at)| Reason::Finished { end, at }),
+        (ends(), instants(), vec(jobs(), 0..4)).prop_map(|(end, at, needed_by)| Reason::Finished {
+            end,
+            at,
+            needed_by
+        }),
         (hosts(), instants(), any::<bool>()).prop_map(|(holder, until, cancelling)| Reason::Running {
             holder,
             until,

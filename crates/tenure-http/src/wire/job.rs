@@ -55,7 +55,7 @@ pub struct JobDocument {
     /// Time at which the job ended.
     #[schemars(extend("format" = "date-time"))]
     pub finished_at: Option<String>,
-    /// Time at which the job will be deleted.
+    /// Time from which the job may be deleted. It moves on while unfinished jobs depend on the job.
     #[schemars(extend("format" = "date-time"))]
     pub expires_at: Option<String>,
     /// Reason for waiting: `enqueued`, `retry`, `snoozed`, `released`, `lost` or `asked`.

@@ -122,6 +122,7 @@ impl Writing<'_> {
             self.load_limits(std::slice::from_ref(&key)).await?;
             self.limit(&key).hear(most);
         }
+        self.keep_for(&stored.job)?;
         if let State::Blocked { on: Block::Jobs, .. } = stored.job.state {
             self.wait_as_copied(seq, &waits).await?;
         }

@@ -3,6 +3,7 @@
 
 mod claim;
 mod limits;
+mod needs;
 mod orders;
 mod queues;
 mod row;
@@ -14,6 +15,9 @@ mod waits;
 
 pub(crate) use claim::{AROUND, Around, around, reserve};
 pub(crate) use limits::set_limit;
+#[cfg(test)]
+pub(crate) use needs::STATEMENTS as NEEDS;
+pub(crate) use needs::{needed, read_needed};
 pub(crate) use queues::{LIMIT, set_queue_limit};
 pub(crate) use row::Keys;
 pub(crate) use sweep::{Swept, is_due, sweep};

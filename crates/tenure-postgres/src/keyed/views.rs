@@ -7,6 +7,7 @@ use tenure_store::{Fault, LimitInfo, LimitPage};
 use tokio_postgres::Row;
 
 use super::limits::{self, LimitRow};
+use super::needs::needed_by;
 use super::queues::running;
 use crate::fault::unreadable;
 use crate::link::Link;
@@ -55,6 +56,7 @@ fn info(row: &Row) -> Result<LimitInfo, Fault> {
 pub(crate) struct Surroundings {
     pub after: Vec<JobId>,
     pub spoiled_by: Option<JobId>,
+    pub needed_by: Vec<JobId>,
     pub turn: Option<Ordered>,
     pub limit: Option<Limited>,
     /// What is left of the rate of its queue.
@@ -85,6 +87,7 @@ pub(crate) async fn surroundings(
     Ok(Surroundings {
         after,
         spoiled_by,
+        needed_by: needed_by(link, &stored.job).await?,
         turn: ordered(link, &stored.job).await?,
         limit: limited(link, stored, now).await?,
         bucket,

@@ -51,6 +51,7 @@ impl Writing<'_> {
     pub(crate) async fn let_wait(&mut self, stored: &Stored) -> Result<(), Fault> {
         let Some(after) = stored.job.terms.after.clone() else { return Ok(()) };
         let waiter = value::signed(stored.job.seq);
+        self.keep_for(&stored.job)?;
         let mut reads = rows::lock(&after.jobs);
         // Each once, however often it is named: it is moved to a standing once.
         reads.push(rows::by_ids(after.jobs.iter().copied().collect::<BTreeSet<_>>()));
@@ -103,6 +104,7 @@ impl Writing<'_> {
         if stored.job.terms.after.is_some() {
             self.write(Query::new(FORGET_WAITER).with(seq))?;
         }
+        self.keep_no_more_for(&stored.job)?;
         if stored.ties.awaited {
             self.news.due = true;
             self.note_end(seq, stored.job.id, end)?;

@@ -54,13 +54,14 @@ const TAKE_LINE: &str =
      INSERT INTO quarantine (at, seq, id, source, reason, content)
      SELECT $4::bigint, $1::bigint, $2::text, 'log', $3::text, row_to_json(t)::text FROM taken t";
 /// Deletes every other row of a job. The keys that it shares with other jobs are settled before.
-const TRACES: [&str; 9] = [
+const TRACES: [&str; 10] = [
     "DELETE FROM unique_key WHERE seq = $1",
     "DELETE FROM tag WHERE seq = $1",
     "DELETE FROM ready WHERE seq = $1",
     "DELETE FROM later WHERE seq = $1",
     "DELETE FROM keyed WHERE seq = $1",
     "DELETE FROM dependency WHERE waiter = $1",
+    "DELETE FROM needed_by WHERE waiter = $1",
     "DELETE FROM trouble WHERE seq = $1",
     "UPDATE granted SET seqs = seqs & ~bit_of($1::bigint) WHERE block = $1::bigint >> 8 AND has_bit(seqs, $1)",
     "UPDATE receipt SET seqs = seqs & ~bit_of($1::bigint) WHERE block = $1::bigint >> 8 AND has_bit(seqs, $1)",

@@ -21,7 +21,11 @@ async fn no_statement_of_a_worker_reads_all_jobs_or_all_that_is_told_of_them() {
     let mut link = fresh(&server).await;
     let statements = claim::STATEMENTS.into_iter().chain(succeed::STATEMENTS).chain(renew::STATEMENTS);
     let statements = statements.chain(rows::STATEMENTS).chain(sheet::STATEMENTS).chain(aside::STATEMENTS);
-    let statements = statements.chain(sweep::STATEMENTS).chain(tend::STATEMENTS).chain([keyed::AROUND]);
+    let statements = statements
+        .chain(sweep::STATEMENTS)
+        .chain(tend::STATEMENTS)
+        .chain([keyed::AROUND])
+        .chain(keyed::NEEDS);
     let mut looked_at = 0;
     for (number, sql) in statements.enumerate() {
         let plan = plan_of(&mut link, number, sql).await;

@@ -33,6 +33,7 @@ impl Writing<'_> {
             State::Waiting { due, .. } | State::Blocked { due, .. } => {
                 let waits = self.waits_as_copied(copied)?;
                 self.let_wait(value::signed(job.seq), &waits)?;
+                self.keep_for(job)?;
                 if let Some(limit) = &job.terms.limit {
                     self.name_limit(limit)?;
                 }

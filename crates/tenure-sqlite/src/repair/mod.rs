@@ -22,7 +22,7 @@ use crate::{Options, open, operations};
 const AT_ONCE: usize = 500;
 
 /// Deletes every other row of a job. The keys that it shares with other jobs are settled before.
-const TRACES: [&str; 12] = [
+const TRACES: [&str; 13] = [
     "DELETE FROM standing WHERE seq = ?1",
     "DELETE FROM attempt WHERE seq = ?1",
     "DELETE FROM log WHERE seq = ?1",
@@ -32,6 +32,7 @@ const TRACES: [&str; 12] = [
     "DELETE FROM later WHERE seq = ?1",
     "DELETE FROM fair_place WHERE seq = ?1",
     "DELETE FROM dependency WHERE seq = ?1",
+    "DELETE FROM needed_by WHERE seq = ?1",
     "DELETE FROM chained WHERE seq = ?1",
     "DELETE FROM stepped_aside WHERE seq = ?1",
     "DELETE FROM job WHERE seq = ?1",

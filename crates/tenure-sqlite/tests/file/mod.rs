@@ -10,6 +10,7 @@ mod keys;
 mod leases;
 mod leases_shared;
 mod leases_whole;
+mod needed;
 mod panic;
 mod replaced;
 mod restored;

@@ -171,6 +171,13 @@ const CONTRADICTIONS_OF_KEYS: &[(&str, &str)] = &[
          WHERE (ifnull(j.state, 2) >= 2) <> (d.on_seq IN (SELECT seq FROM awaited_end))",
     ),
     (
+        "a job that has ended and keeps others, or one that has not and does not keep them",
+        "SELECT seq FROM (SELECT j.seq AS seq, j.state, o.seq AS on_seq FROM seen j JOIN job t USING (seq)
+             CROSS JOIN json_each(t.terms, '$.after.jobs') a JOIN job o ON o.id = unhex(a.value, '-') AND o.seq < j.seq) w
+         WHERE (state < 2) <> ((on_seq, seq) IN (SELECT on_seq, seq FROM needed_by))
+         UNION SELECT seq FROM needed_by WHERE seq NOT IN (SELECT seq FROM job)",
+    ),
+    (
         "news for which nobody waits",
         "SELECT seq FROM awaited_end WHERE seq NOT IN (SELECT on_seq FROM dependency)",
     ),

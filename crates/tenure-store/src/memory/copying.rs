@@ -130,6 +130,7 @@ impl Rows {
         let terms = Arc::clone(&row.job.terms);
         if !row.job.state.is_finished() {
             self.limits.hear(&row.job);
+            self.keep_for(&row.job);
         }
         for other in waits.iter().filter(|_| is_behind_jobs) {
             if let Some(other) = self.places.get(other).and_then(|seq| self.jobs.get(seq)) {

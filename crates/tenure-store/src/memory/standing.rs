@@ -22,6 +22,7 @@ impl Rows {
             ahead,
             after: self.awaited(&row.job),
             spoiled_by: self.spoiled_by(&row.job, now),
+            needed_by: self.needed_by(&row.job),
             turn: self.ordered(&row.job),
             limit: self.limited(row, now),
             queue: self.meter_of(queue, now),

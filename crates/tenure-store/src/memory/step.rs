@@ -44,6 +44,8 @@ pub(super) enum Step {
     Rescheduled(Timestamp),
     /// Somebody removed it.
     Deleted,
+    /// Its time of keeping is over, and unfinished jobs depend on it.
+    KeptOn,
     /// It was removed because its time of keeping is over.
     Pruned,
 }
@@ -52,7 +54,7 @@ impl Step {
     /// Whether it may let others go on, taken by a job that has ended or not.
     fn lets_go_on(&self, has_ended: bool) -> bool {
         match self {
-            Self::Renewed(_) | Self::Progressed(_) | Self::Asked(_) | Self::Agreed(_) => false,
+            Self::Renewed(_) | Self::Progressed(_) | Self::Asked(_) | Self::Agreed(_) | Self::KeptOn => false,
             Self::Granted(..) if cfg!(mutant = "room-not-taken") => false,
             Self::Deleted if cfg!(mutant = "turn-lost-on-delete") => false,
             Self::Deleted | Self::Pruned => !has_ended,
@@ -146,6 +148,7 @@ impl Rows {
                 self.stand_anew(&mut row, now);
             }
             Step::Agreed(terms) => row.job.terms = terms,
+            Step::KeptOn => row.job.expires = row.job.expiry_while_needed(now),
             Step::Rescheduled(due) => {
                 row.put_off_to(due);
                 self.stand(&mut row, now);
@@ -201,6 +204,7 @@ impl Rows {
                 self.news.due = true;
                 if was_finished {
                     self.waits.goes_on(row.job.seq);
+                    self.keep_for(&row.job);
                     self.limits.hear_again(&row.job);
                 }
             }

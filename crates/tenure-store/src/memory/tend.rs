@@ -47,8 +47,11 @@ impl Rows {
 
     fn prune(&mut self, now: Timestamp) -> usize {
         let expired = passed(&self.kept, now, limits::PRUNE_JOBS);
-        expired.iter().for_each(|seq| self.write(*seq, Step::Pruned, now));
-        expired.len()
+        let (needed, gone): (Vec<u64>, Vec<u64>) =
+            expired.into_iter().partition(|seq| self.waits.is_needed(*seq));
+        needed.iter().for_each(|seq| self.write(*seq, Step::KeptOn, now));
+        gone.iter().for_each(|seq| self.write(*seq, Step::Pruned, now));
+        gone.len()
     }
 }
 

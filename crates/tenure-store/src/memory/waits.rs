@@ -1,8 +1,8 @@
-//! Which jobs wait for which others.
+//! Which jobs wait for which others, and which ended ones they still need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{Cancel, End, Job, JobId, Noticed, State, Timestamp};
+use tenure_core::{Cancel, End, Job, JobId, Noticed, State, Timestamp, limits};
 
 use super::rows::Rows;
 use super::step::Step;
@@ -16,6 +16,10 @@ pub(super) struct Waits {
     by: BTreeMap<u64, BTreeSet<u64>>,
     /// Jobs with such that wait for them which have ended and that no turn has noticed.
     ended: BTreeMap<u64, Ended>,
+    /// The jobs that an unfinished job depends on, ended ones included.
+    needs: BTreeMap<u64, Vec<u64>>,
+    /// The unfinished jobs that depend on a job.
+    needed: BTreeMap<u64, BTreeSet<u64>>,
 }
 
 /// A job that has ended.
@@ -40,11 +44,40 @@ impl Waits {
     /// Notes that a job has ended, or was removed before it had; answers whether anybody waits for it.
     pub fn ended(&mut self, job: &Job, end: Option<End>) -> bool {
         self.forget_waiter(job.seq);
+        self.forget_needs(job.seq);
         let is_awaited = self.by.contains_key(&job.seq);
         if is_awaited {
             self.ended.insert(job.seq, Ended { id: job.id, end });
         }
         is_awaited
+    }
+
+    /// Returns `true` while an unfinished job depends on this one.
+    pub fn is_needed(&self, seq: u64) -> bool {
+        self.needed.contains_key(&seq)
+    }
+
+    /// Notes that an unfinished job depends on these, each of which is named once.
+    fn need(&mut self, seq: u64, others: Vec<u64>) {
+        self.forget_needs(seq);
+        for other in &others {
+            self.needed.entry(*other).or_default().insert(seq);
+        }
+        self.needs.insert(seq, others);
+    }
+
+    fn forget_needs(&mut self, seq: u64) {
+        for other in self.needs.remove(&seq).unwrap_or_default() {
+            let Some(dependents) = self.needed.get_mut(&other) else { continue };
+            dependents.remove(&seq);
+            if dependents.is_empty() {
+                self.needed.remove(&other);
+            }
+        }
+    }
+
+    fn dependents(&self, seq: u64) -> impl Iterator<Item = u64> {
+        self.needed.get(&seq).into_iter().flatten().copied()
     }
 
     /// Notes that a job is done again: who has not gone on without it waits for it again.
@@ -105,6 +138,7 @@ impl Rows {
     /// Notes for which jobs a new one waits.
     pub fn let_wait(&mut self, job: &Job, now: Timestamp) {
         let Some(after) = &job.terms.after else { return };
+        self.keep_for(job);
         for id in &after.jobs {
             let Some(other) = self.find(*id).map(|row| &row.job) else { continue };
             let (seq, end) = (other.seq, end_of(other));
@@ -118,6 +152,16 @@ impl Rows {
                 None => self.waits.wait_for(job.seq, seq),
             }
         }
+    }
+
+    /// Keeps the jobs that an unfinished job depends on, as long as that has not ended.
+    pub fn keep_for(&mut self, job: &Job) {
+        let Some(after) = &job.terms.after else { return };
+        let named: BTreeSet<JobId> = after.jobs.iter().copied().collect();
+        let others = named.iter().filter_map(|id| self.places.get(id).copied());
+        // A later job with such an ID is another one.
+        let others = others.filter(|other| *other < job.seq).collect();
+        self.waits.need(job.seq, others);
     }
 
     /// Notices what has ended since the last turn, for up to so many that wait; answers how many of them
@@ -166,6 +210,15 @@ impl Rows {
             .collect();
         let mut named = BTreeSet::new();
         after.jobs.iter().copied().filter(|id| unfinished.contains(id) && named.insert(*id)).collect()
+    }
+
+    /// Unfinished jobs that depend on one that has ended, oldest first; at most a page.
+    pub fn needed_by(&self, job: &Job) -> Vec<JobId> {
+        if !job.state.is_finished() {
+            return Vec::new();
+        }
+        let some = self.waits.dependents(job.seq).take(limits::PAGE_JOBS);
+        some.filter_map(|seq| self.jobs.get(&seq).map(|row| row.job.id)).collect()
     }
 
     /// The first job for whose end the next turn cancels this one, if it does.
