@@ -17,4 +17,4 @@ pub(crate) use limits::set_limit;
 pub(crate) use queues::{LIMIT, set_queue_limit};
 pub(crate) use row::Keys;
 pub(crate) use sweep::{Swept, is_due, sweep};
-pub(crate) use views::{limits, surroundings};
+pub(crate) use views::{limit, limits, surroundings};
