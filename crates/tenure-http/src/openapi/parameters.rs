@@ -68,7 +68,10 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
             (json!({ "type": "string", "minLength": 1, "maxLength": limits::LEASE_NAME_BYTES }), false)
         }
         "name" => (json!({ "type": "string", "pattern": shape::NAME }), false),
-        "from" | "to" => (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false),
+        "key" => (json!({ "type": "string", "minLength": 1, "maxLength": limits::KEY_BYTES }), false),
+        "at" | "from" | "to" => {
+            (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false)
+        }
         "window_seconds" | "step_seconds" => {
             (json!({ "type": "integer", "minimum": 60, "maximum": 604_800 }), false)
         }

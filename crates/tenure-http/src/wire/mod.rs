@@ -16,7 +16,7 @@ mod submit;
 pub use attempt::AttemptDocument;
 pub use job::{ErrorDocument, JobDocument, LeaseDocument, Links, ProgressDocument};
 pub use lease::{
-    AcquireAsk, BreakAsk, GiveBackAsk, HolderDocument, LeaseBreaks, LeaseEntryDocument, LeaseGranted,
+    AcquireAsk, BreakAsk, GiveBackAsk, HeldAt, HolderDocument, LeaseBreaks, LeaseEntryDocument, LeaseGranted,
     LeaseHistory, LeaseRenewed, NamedLease, NamedLeasePage, RenewAsk,
 };
 pub use limit::{LimitDocument, LimitPage, LimitSpec};
