@@ -31,7 +31,13 @@ const GLOBAL: [&str; 2] = ["Server", "Output"];
 /// The commands by purpose, as `tenure --help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["dev", "open"]),
-    ("Jobs", &["submit", "ps", "logs", "job", "bulk", "queue", "kind", "top", "stats", "event", "webhook"]),
+    (
+        "Jobs",
+        &[
+            "submit", "ps", "logs", "job", "bulk", "queue", "limit", "kind", "top", "stats", "event",
+            "webhook",
+        ],
+    ),
     ("Schedules", &["schedule"]),
     ("Leases", &["lease"]),
     ("Programs", &["exec", "worker", "run", "app"]),

@@ -21,6 +21,7 @@ mod ids;
 mod job;
 mod kind;
 mod lease;
+mod limit;
 mod logs;
 mod manager;
 mod near;
@@ -86,6 +87,9 @@ enum Command {
     /// Manage queues: limits, pauses, statistics
     #[command(subcommand, alias = "queues")]
     Queue(Box<queue::Queues>),
+    /// Manage limits of limit keys
+    #[command(subcommand, alias = "limits")]
+    Limit(Box<limit::Limits>),
     /// Manage leases, and run a command under one
     #[command(subcommand, alias = "leases")]
     Lease(Box<lease::Leases>),
@@ -242,6 +246,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Stats(stats) => stats::run(*stats),
         Command::Bulk(bulk) => bulk::run(*bulk),
         Command::Queue(queues) => queue::run(*queues),
+        Command::Limit(limits) => limit::run(*limits),
         Command::Lease(leases) => lease::run(*leases),
         Command::Exec(exec) => program::exec(*exec),
         Command::Run(run) => app::run(*run),

@@ -166,9 +166,9 @@ impl Named {
                 Shape::Table | Shape::Wide => table.row((self.cells)(&read, &with.out)),
                 Shape::Json | Shape::Jsonl => with.out.document(item.get())?,
                 Shape::Id => {
-                    let ids = ["name", "id", "worker_id", "job_id"].map(|field| read[field].as_str());
+                    let ids = ["name", "id", "worker_id", "job_id", "key"].map(|field| read[field].as_str());
                     // Names of workers are for people.
-                    let id = if ids[2].is_some() { ids[2] } else { ids[0].or(ids[1]).or(ids[3]) };
+                    let id = if ids[2].is_some() { ids[2] } else { ids[0].or(ids[1]).or(ids[3]).or(ids[4]) };
                     let number = read["number"].as_u64().map(|number| number.to_string());
                     with.out.id(self.what(), id.or(number.as_deref()).unwrap_or_default())?;
                 }

@@ -52,6 +52,36 @@ fn a_script_submits_a_job_looks_at_it_and_takes_its_result() {
     assert_eq!(ask(&["job", "get", &id]).code, 5);
 }
 
+#[test]
+fn a_limit_key_has_a_number_a_rate_and_a_share_from_the_command_line() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let tenure = |args: &[&str]| tenure(&address, folder.path(), args);
+    let submit = ["submit", "mail", "--queue", "post", "--limit-key", "smtp", "--limit-max-running", "2"];
+    for customer in ["ada", "ada", "ada", "bob", "bob"] {
+        good(tenure(&[&submit[..], &["--share-key", customer]].concat()));
+    }
+    let exported = good(tenure(&["job", "export", "--for-import", "--state", "queued,blocked"]));
+    let first: Value = serde_json::from_str(exported.lines().next_back().unwrap()).unwrap();
+    assert_eq!((&first["limit_max_running"], &first["share_key"]), (&json!(2), &json!("ada")), "{exported}");
+    let body = json!({ "queues": ["post"], "limit": 10 }).to_string();
+    let claimed = json_of(&ask(&address, "POST", "/v1/claim", "", &body));
+    let shares: Vec<_> = claimed["jobs"].as_array().unwrap().iter().map(|job| &job["share_key"]).collect();
+    assert_eq!(shares, ["ada", "bob"], "two at once, one of each share");
+    let columns = ["--columns", "key,max-running,rate,set-by,running,blocked", "--no-headers"];
+    assert_eq!(good(tenure(&[&["limit", "list"], &columns[..]].concat())), "smtp\t2\t\tjobs\t2\t3\n");
+    let set = tenure(&["limit", "set", "smtp", "--rate", "20/1s", "--burst", "1"]);
+    assert!(set.code == 0 && set.err.contains("set the limit of key smtp"), "{}", set.err);
+    let shown: Value = serde_json::from_str(&good(tenure(&["limit", "get", "smtp", "-o", "json"]))).unwrap();
+    assert_eq!(shown["rate"], json!({ "limit": 20, "per_seconds": 1.0, "burst": 1 }));
+    assert_eq!(good(tenure(&["limit", "list", "-o", "id"])), "smtp\n");
+    good(tenure(&["limit", "rm", "smtp"]));
+    assert_eq!(tenure(&["limit", "rm", "smtp"]).code, 5, "it is not set any more");
+    assert_eq!(tenure(&["limit", "set", "smtp"]).code, 2);
+    assert_eq!(tenure(&["limit", "set", "singleton/x", "--max-running", "2"]).code, 7);
+    assert_eq!(tenure(&["submit", "mail", "--limit-max-running", "2"]).code, 2, "it needs --limit-key");
+}
+
 fn claim_of(address: &str, queue: &str) -> Value {
     let body = json!({ "queues": [queue] }).to_string();
     json_of(&ask(address, "POST", "/v1/claim", "prefer: wait=20\r\n", &body))["jobs"][0].clone()

@@ -160,4 +160,6 @@ async fn limits_are_listed_by_key_page_by_page(given: Given) {
     let all = given.store.limits(None, usize::MAX).await.unwrap();
     assert!(all.limits.len() == 5 && all.next.is_none());
     assert_eq!(given.store.limits(Some(key("d")), 9).await.unwrap().limits, []);
+    assert_eq!(given.store.limit(&key("b")).await.unwrap(), Some(all.limits[2].clone()));
+    assert_eq!(given.store.limit(&key("e")).await.unwrap(), None);
 }

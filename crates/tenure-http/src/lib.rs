@@ -25,6 +25,7 @@ mod items;
 mod jobs;
 mod kinds;
 mod leases;
+mod limits;
 mod metrics;
 mod once;
 mod openapi;

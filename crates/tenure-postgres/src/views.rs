@@ -5,7 +5,7 @@ use tenure_core::{
     Standing, State, StateName, Timestamp, limits,
 };
 use tenure_store::{
-    Answer, Count, Fault, LimitPage, ListedBy, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo,
+    Answer, Count, Fault, LimitInfo, LimitPage, ListedBy, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo,
     QueueRemoved, QueueSeen, Views,
 };
 use tokio_postgres::Row;
@@ -178,6 +178,11 @@ impl Views for PostgresStore {
                 }
             })
         }))
+    }
+
+    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
+        let key = key.clone();
+        Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(keyed::limit(link, key))))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

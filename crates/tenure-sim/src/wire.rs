@@ -14,9 +14,9 @@ use tenure_core::{
 };
 use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, LostHost, Page,
-    PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Renew, Renewal, Report,
-    Reported, Reservation, Reserve, Selection, Store, Tended, Turn, Views,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
+    LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Renew,
+    Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -327,6 +327,11 @@ impl Views for Wire {
     fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
         let queue = queue.clone();
         self.send("remove_queue", move |store| async move { store.remove_queue(&queue, seen).await })
+    }
+
+    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
+        let key = key.clone();
+        self.send("limit", move |store| async move { store.limit(&key).await })
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

@@ -14,9 +14,10 @@ use tenure_core::{
 };
 use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitPage, LostHost, Order,
-    Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Refusal, Renew,
-    Renewal, Report, Reported, Reservation, Reserve, Selection, Settled, Store, Tended, Turn, Views,
+    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
+    LostHost, Order, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
+    Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled, Store, Tended, Turn,
+    Views,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -384,6 +385,10 @@ impl Views for Witness {
 
     fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
         self.store.remove_queue(queue, seen)
+    }
+
+    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
+        self.store.limit(key)
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

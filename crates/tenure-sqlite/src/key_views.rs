@@ -51,6 +51,15 @@ pub(crate) struct Awaited {
     pub spoiled_by: Option<JobId>,
 }
 
+/// The limit of a key.
+pub(crate) fn limit(conn: &Connection, key: &Key) -> Result<Option<LimitInfo>> {
+    let found = conn
+        .prepare_cached(limit_keys::FIND)?
+        .query_row([key.as_str()], limit_keys::read_limit)
+        .optional()?;
+    Ok(found.map(|(_, key, limit)| info(key, &limit)))
+}
+
 /// A page of limits, by key.
 pub(crate) fn limits(conn: &Connection, behind: Option<&Key>, at_most: usize) -> Result<LimitPage> {
     let at_most = at_most.clamp(1, limits::PAGE_LIMITS);

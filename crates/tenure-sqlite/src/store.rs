@@ -14,11 +14,11 @@ use tenure_core::{
 use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
-    QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
-    Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
-    TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers,
-    check_wishes, check_writes,
+    LedgerPage, LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo,
+    QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation,
+    Reserve, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
+    TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    check_timers, check_wishes, check_writes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -392,6 +392,11 @@ impl Views for SqliteStore {
     fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
         let queue = queue.clone();
         Box::pin(self.write(move |reply| Command::RemoveQueue(queue, seen, reply)))
+    }
+
+    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
+        let key = key.clone();
+        Box::pin(self.read(move |conn, _| key_views::limit(conn, &key)))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

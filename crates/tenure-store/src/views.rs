@@ -258,6 +258,9 @@ pub trait Views {
     /// as somebody names it.
     fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved>;
 
+    /// Returns the limit of a key, if it is set or a job that has not ended has the key.
+    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>>;
+
     /// A page of limits, by key.
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage>;
 

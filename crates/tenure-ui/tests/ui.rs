@@ -285,6 +285,18 @@ async fn a_job_is_shown_at_the_address_of_a_shortened_id() {
 }
 
 #[tokio::test]
+async fn a_job_shows_its_limit_and_its_share() {
+    let site = Site::open(Options::default()).await;
+    let json = "content-type: application/json\r\n";
+    let body = r#"{"kind":"echo","queue":"mail","limit_key":"smtp","limit_max_running":2,"share_key":"ada"}"#;
+    site.ask(&format!("PUT /v1/jobs/{ID}"), json, body).await;
+    let page = site.get(&format!("/ui/jobs/{ID}")).await;
+    for shown in ["<dt>Limit key</dt><dd>smtp (at most 2 running)</dd>", "<dt>Share key</dt><dd>ada</dd>"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+}
+
+#[tokio::test]
 async fn why_a_job_waits_is_said_by_the_clocks_that_somebody_likes() {
     let site = Site::open(Options::default()).await;
     site.enqueue("echo").await;

@@ -3,6 +3,7 @@
 use tenure_core::{Key, Limit};
 use tenure_store::{LimitInfo, LimitPage};
 
+use crate::holding::check_is_users;
 use crate::{Error, Tenure};
 
 /// Most limits that [`Limits::list`] answers.
@@ -38,6 +39,14 @@ impl<'a> Limits<'a> {
         }
     }
 
+    /// Returns the limit of a key, if it is set or a job that has not ended has the key.
+    ///
+    /// # Errors
+    /// An invalid key, or a fault of the store.
+    pub async fn get(&self, key: &str) -> Result<Option<LimitInfo>, Error> {
+        Ok(self.tenure.store().limit(&Key::new("limit_key", key)?).await?)
+    }
+
     /// Returns a page of limits, by key.
     ///
     /// # Errors
@@ -49,8 +58,9 @@ impl<'a> Limits<'a> {
     /// Sets the limit of a key; it takes precedence over numbers set by jobs. Running jobs continue.
     ///
     /// # Errors
-    /// An invalid key or limit, or a fault.
+    /// An invalid key or limit, a key that Tenure reserves for itself, or a fault.
     pub async fn set(&self, key: &str, limit: impl Into<Limit>) -> Result<(), Error> {
+        check_is_users("limit_key", key)?;
         let (key, limit) = (Key::new("limit_key", key)?, limit.into());
         limit.check()?;
         Ok(self.tenure.store().set_limit(&key, Some(limit)).await?)

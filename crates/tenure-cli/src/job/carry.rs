@@ -22,7 +22,7 @@ pub(super) struct Export {
 }
 
 /// What of a document says what a job was to be.
-const ORDERS: [&str; 12] = [
+const ORDERS: [&str; 14] = [
     "id",
     "kind",
     "args",
@@ -33,6 +33,8 @@ const ORDERS: [&str; 12] = [
     "timeout_seconds",
     "ordering_key",
     "limit_key",
+    "limit_max_running",
+    "share_key",
     "tags",
     "meta",
 ];

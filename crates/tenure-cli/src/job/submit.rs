@@ -66,6 +66,12 @@ pub(crate) struct Submit {
     /// Share a concurrency or rate limit with jobs of this key
     #[arg(long, value_name = "KEY")]
     limit_key: Option<String>,
+    /// Maximum number of running jobs with the limit key
+    #[arg(long, value_name = "N", requires = "limit_key")]
+    limit_max_running: Option<u32>,
+    /// Take turns with jobs of other share keys in the queue
+    #[arg(long, value_name = "KEY")]
+    share_key: Option<String>,
     /// Wait for the job of this id to end first (repeatable)
     #[arg(long, value_name = "ID")]
     after: Vec<String>,
@@ -127,6 +133,10 @@ struct Body<'a> {
     ordering_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limit_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit_max_running: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share_key: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     after: &'a [String],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -231,6 +241,8 @@ impl Submit {
             unique,
             ordering_key: self.ordering_key.as_deref(),
             limit_key: self.limit_key.as_deref(),
+            limit_max_running: self.limit_max_running,
+            share_key: self.share_key.as_deref(),
             after: &self.after,
             tags: &self.tags,
             meta: self.meta.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect(),

@@ -1,7 +1,7 @@
 //! `tenure lease history`: the events of a lease, and its holder at an earlier time.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tenure::Timestamp;
 
 use super::LEASES;
@@ -41,125 +41,46 @@ pub(crate) struct History {
 
 pub(super) fn run(history: &History, with: &mut With) -> Result<(), Failure> {
     let path = format!("{}/history", LEASES.of(&history.name));
-    match history.at {
-        None => ENTRIES.first_at(with, &path, history.latest.limit),
-        Some(at) => {
-            let held = held_at(with, &path, at)?;
-            show(with, &history.name, at, &held)
-        }
+    let Some(at) = history.at else { return ENTRIES.first_at(with, &path, history.latest.limit) };
+    let ask = Ask::get(format!("{path}?limit=1&at={}", escaped(&at.to_string())));
+    let held = with.client.ask(&ask)?.json()?["held_at"].take();
+    match with.out.shape() {
+        Shape::Json | Shape::Jsonl => with.out.document(&held.to_string()),
+        Shape::Table | Shape::Wide | Shape::Id => with.out.line(&sentence(&history.name, &held)),
     }
 }
 
-/// State of a lease at an instant.
-#[derive(Debug, Clone, PartialEq)]
-enum Held {
-    /// The entry by which its holder had it.
-    By(Value),
-    /// Since then it was free.
-    FreeSince(String),
-    /// The history begins later.
-    Unknown,
-}
-
-/// Goes back through the history to the last entry before the instant.
-fn held_at(with: &With, path: &str, at: Timestamp) -> Result<Held, Failure> {
-    let (mut later, mut cursor) = (None, String::new());
-    loop {
-        let page = with.client.ask(&Ask::get(format!("{path}?limit=1000{cursor}")))?.json()?;
-        for entry in page["items"].as_array().into_iter().flatten() {
-            if let Some(held) = judged(entry, later.as_ref(), at) {
-                return Ok(held);
-            }
-            if text(entry, "/what") != "refused" {
-                later = Some(entry.clone());
-            }
-        }
-        let Some(next) = page["next_cursor"].as_str() else { return Ok(Held::Unknown) };
-        cursor = format!("&cursor={}", escaped(next));
-    }
-}
-
-/// Returns the lease's state if this entry is the last one before the instant; `later` is the next entry.
-fn judged(entry: &Value, later: Option<&Value>, at: Timestamp) -> Option<Held> {
-    let instant =
-        |entry: &Value, field: &str| entry[field].as_str().and_then(|text| text.parse::<Timestamp>().ok());
-    if instant(entry, "at")? > at {
-        return None;
-    }
-    match text(entry, "/what") {
-        "acquired" | "took_over" | "renewed_late" | "changed" => {}
-        "broke" | "lapsed" | "released" | "forgotten" => return Some(Held::FreeSince(ended(entry))),
-        _ => return None,
-    }
-    // The store records an expiry when it notices it.
-    let lapsed = later.filter(|later| text(later, "/what") == "lapsed");
-    let lapsed = lapsed.filter(|later| instant(later, "expires_at").is_some_and(|expired| expired <= at));
-    Some(lapsed.map_or_else(|| Held::By(entry.clone()), |lapsed| Held::FreeSince(ended(lapsed))))
-}
-
-/// Since when it is free by this entry.
-fn ended(entry: &Value) -> String {
-    let of_lapse = entry["expires_at"].as_str().filter(|_| text(entry, "/what") == "lapsed");
-    of_lapse.unwrap_or(text(entry, "/at")).to_owned()
-}
-
-fn show(with: &mut With, name: &str, at: Timestamp, held: &Held) -> Result<(), Failure> {
-    if matches!(with.out.shape(), Shape::Json | Shape::Jsonl) {
-        let (state, entry, since) = match held {
-            Held::By(entry) => ("held", entry.clone(), json!(null)),
-            Held::FreeSince(since) => ("free", json!(null), json!(since)),
-            Held::Unknown => ("unknown", json!(null), json!(null)),
-        };
-        let document = json!({ "at": at.to_string(), "state": state, "free_since": since, "entry": entry });
-        return with.out.document(&document.to_string());
-    }
-    let sentence = match held {
-        Held::By(entry) => format!(
+fn sentence(name: &str, held: &Value) -> String {
+    let shown = |field: &str| safe::line(text(held, field));
+    match text(held, "/state") {
+        "held" => format!(
             "held by {} since {} with fencing token {}",
-            safe::line(text(entry, "/by/owner")),
-            safe::line(entry["held_since"].as_str().unwrap_or(text(entry, "/at"))),
-            safe::line(text(entry, "/fence")),
+            shown("/holder/owner"),
+            shown("/held_since"),
+            shown("/fence"),
         ),
-        Held::FreeSince(since) => format!("free since {}", safe::line(since)),
-        Held::Unknown => format!("unknown: the history of lease {} begins later", safe::line(name)),
-    };
-    with.out.line(&sentence)
+        "free" => format!("free since {}", shown("/held_until")),
+        _ => format!(
+            "unknown: lease {} was not acquired before, or its history begins later",
+            safe::line(name)
+        ),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn entry(at: &str, what: &str, expires: &str) -> Value {
-        let at = format!("2026-03-28T{at}:00Z");
-        let expires = format!("2026-03-28T{expires}:00Z");
-        json!({ "at": at, "what": what, "expires_at": expires, "by": { "owner": "me" }, "fence": "7" })
-    }
-
-    fn at(hour: &str) -> Timestamp {
-        format!("2026-03-28T{hour}:00Z").parse().unwrap()
-    }
-
     #[test]
-    fn a_lease_is_held_from_its_acquisition_to_its_end() {
-        let acquired = entry("03:00", "acquired", "03:30");
-        assert_eq!(judged(&acquired, None, at("02:59")), None);
-        assert_eq!(judged(&acquired, None, at("04:00")), Some(Held::By(acquired.clone())));
-        let released = entry("05:00", "released", "05:10");
-        assert_eq!(
-            judged(&released, None, at("06:00")),
-            Some(Held::FreeSince("2026-03-28T05:00:00Z".to_owned()))
-        );
-        assert_eq!(judged(&entry("05:30", "refused", "06:00"), None, at("06:00")), None);
-    }
-
-    #[test]
-    fn an_expiry_that_is_noticed_late_counts_from_its_time() {
-        let (acquired, lapsed) = (entry("03:00", "acquired", "03:30"), entry("06:00", "lapsed", "04:00"));
-        assert_eq!(judged(&acquired, Some(&lapsed), at("03:59")), Some(Held::By(acquired.clone())));
-        assert_eq!(
-            judged(&acquired, Some(&lapsed), at("05:00")),
-            Some(Held::FreeSince("2026-03-28T04:00:00Z".to_owned()))
-        );
+    fn the_state_at_a_time_is_one_sentence() {
+        let (since, until) = ("2026-03-28T03:00:00Z", "2026-03-28T03:30:00Z");
+        let mut held =
+            json!({ "state": "held", "fence": "7", "holder": { "owner": "web-3" }, "held_since": since });
+        assert_eq!(sentence("x", &held), format!("held by web-3 since {since} with fencing token 7"));
+        (held["state"], held["held_until"]) = (json!("free"), json!(until));
+        assert_eq!(sentence("x", &held), format!("free since {until}"));
+        assert!(sentence("x", &json!({ "state": "unknown" })).starts_with("unknown: lease x"));
     }
 }

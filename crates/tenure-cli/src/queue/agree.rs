@@ -21,7 +21,7 @@ pub(crate) struct Set {
     #[arg(long, value_name = "N|none", value_parser = bound)]
     max_running: Option<Bound<u32>>,
     /// Maximum number of starts in a time, such as 100/60s
-    #[arg(long, value_name = "N/SPAN|none", value_parser = rate)]
+    #[arg(long, value_name = "N/SPAN|none", value_parser = rate_or_none)]
     rate: Option<Bound<(u32, f64)>>,
     /// Maximum number of waiting jobs
     #[arg(long, value_name = "N|none", value_parser = bound)]
@@ -78,14 +78,19 @@ fn span(text: &str) -> Result<Bound<f64>, String> {
     Ok(Bound::To(told.as_secs_f64()))
 }
 
-fn rate(text: &str) -> Result<Bound<(u32, f64)>, String> {
-    const ALLOWED: &str = "expected a number and a time, such as 100/60s, or none";
+fn rate_or_none(text: &str) -> Result<Bound<(u32, f64)>, String> {
     if text == "none" {
         return Ok(Bound::None);
     }
+    rate(text).map(Bound::To).map_err(|wrong| format!("{wrong}, or none"))
+}
+
+/// Reads a number of starts and the time in seconds in which they are allowed.
+pub(crate) fn rate(text: &str) -> Result<(u32, f64), String> {
+    const ALLOWED: &str = "expected a number and a time, such as 100/60s";
     let (limit, per) = text.split_once('/').ok_or(ALLOWED)?;
     let per = crate::span::span(per).map_err(|_| ALLOWED)?;
-    Ok(Bound::To((limit.parse().map_err(|_| ALLOWED)?, per.as_secs_f64())))
+    Ok((limit.parse().map_err(|_| ALLOWED)?, per.as_secs_f64()))
 }
 
 pub(super) fn set(set: &Set, with: &mut With) -> Result<(), Failure> {
@@ -160,14 +165,17 @@ mod tests {
     #[test]
     fn bounds_are_read_and_lifted() {
         assert_eq!((bound("7"), bound("none")), (Ok(Bound::To(7)), Ok(Bound::None)));
-        assert_eq!((rate("100/1m"), rate("none")), (Ok(Bound::To((100, 60.0))), Ok(Bound::None)));
+        assert_eq!(
+            (rate_or_none("100/1m"), rate_or_none("none")),
+            (Ok(Bound::To((100, 60.0))), Ok(Bound::None))
+        );
         assert_eq!((span("2d"), span("none")), (Ok(Bound::To(172_800.0)), Ok(Bound::None)));
         assert!(span("long").unwrap_err().ends_with(", or none"));
         for bad in ["", "-1", "1.5", "many"] {
             assert!(bound(bad).is_err(), "{bad}");
         }
         for bad in ["100", "100/", "/1s", "x/1s", "100/x"] {
-            assert!(rate(bad).is_err(), "{bad}");
+            assert!(rate_or_none(bad).is_err(), "{bad}");
         }
     }
 }

@@ -4,6 +4,7 @@ mod agree;
 mod drain;
 mod stats;
 
+pub(crate) use agree::rate;
 pub(crate) use stats::shown;
 
 use clap::{Args, Subcommand};
@@ -20,24 +21,26 @@ const QUEUES: Named = Named {
     cells: |queue, _| {
         let said =
             |value: &serde_json::Value| if value.is_null() { String::new() } else { value.to_string() };
-        let rate = &queue["rate"];
-        let rate = if rate.is_null() {
-            String::new()
-        } else {
-            format!("{}/{} s", rate["limit"], rate["per_seconds"])
-        };
         let paused = if queue["paused"] == true { "paused" } else { "no" };
         vec![
             text(queue, "/name").into(),
             paused.into(),
             said(&queue["max_running"]).into(),
-            rate.into(),
+            shown_rate(&queue["rate"]).into(),
             said(&queue["max_depth"]).into(),
             said(&queue["default_retry"]["max_attempts"]).into(),
             said(&queue["lease_seconds"]).into(),
         ]
     },
 };
+
+/// A rate limit as tables show it; empty without one.
+pub(crate) fn shown_rate(rate: &serde_json::Value) -> String {
+    if rate.is_null() {
+        return String::new();
+    }
+    format!("{}/{} s", rate["limit"], rate["per_seconds"])
+}
 
 /// Commands for queues.
 #[derive(Debug, Subcommand)]

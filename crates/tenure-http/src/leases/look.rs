@@ -17,7 +17,7 @@ use crate::prefer::Prefer;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::tag::Tag;
-use crate::wire::{LeaseEntryDocument, LeaseHistory, NamedLease, NamedLeasePage};
+use crate::wire::{HeldAt, LeaseEntryDocument, LeaseHistory, NamedLease, NamedLeasePage, instant};
 
 /// `GET /v1/leases`
 pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
@@ -126,8 +126,9 @@ pub(crate) async fn history(
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["cursor", "limit"])?;
+    let query = Query::read(uri.query(), &["at", "cursor", "limit"])?;
     let name = LeaseName::in_field("name", &name)?;
+    let at = query.text("at")?.map(|at| instant("at", &at)).transpose()?;
     let behind = query.one::<Number>("cursor")?.map(|Number(number)| number);
     let ask = LedgerAsk {
         name: Some(name.clone()),
@@ -135,19 +136,25 @@ pub(crate) async fn history(
         at_most: query.limit(limits::PAGE_LEDGER)?,
         ..LedgerAsk::default()
     };
-    let found = api.tenure().leases().ledger(ask).await?;
+    let mut found = api.tenure().leases().ledger(ask).await?;
     let nothing = found.entries.is_empty() && found.next.is_none() && behind.is_none();
     if nothing && api.tenure().leases().info(name.as_str()).await?.is_none() {
         return Err(missing(&name));
     }
+    let held_at = match at {
+        Some(at) => Some(HeldAt::of(at, api.tenure().leases().latest_by(name.as_str(), at).await?.as_ref())),
+        None => None,
+    };
+    found.entries.retain(|entry| at.is_none_or(|at| entry.note.at <= at));
     let is_hidden = api.view() == View::Hidden;
+    let held_at = held_at.map(|held| if is_hidden { held.hidden(api.hiding()) } else { held });
     let item = |entry: &LedgerEntry| {
         let document = LeaseEntryDocument::of(entry);
         if is_hidden { document.hidden(api.hiding()) } else { document }
     };
     let items = found.entries.iter().map(item).collect();
     let next_cursor = found.next.map(|number| number.to_string());
-    Ok(page(&uri, next_cursor.clone().as_deref(), &LeaseHistory { items, next_cursor }))
+    Ok(page(&uri, next_cursor.clone().as_deref(), &LeaseHistory { items, held_at, next_cursor }))
 }
 
 /// The number of an entry.

@@ -64,6 +64,7 @@ fn of_settings(operation: &str) -> Option<Value> {
         "patch_queue" => json!({ "max_running": 8 }),
         "purge_queue" => json!({ "confirm": "images", "states": ["queued"] }),
         "put_kind" => {
+        "put_limit" => json!({ "max_running": 2, "rate": { "limit": 20, "per_seconds": 1.0, "burst": 1 } }),
             json!({ "description": "Resizes a photo", "default_queue": "images", "schema": schema })
         }
         "create_schedule" => json!({ "name": "nightly", "spec": spec, "job": { "kind": "report" } }),

@@ -68,14 +68,19 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
             (json!({ "type": "string", "minLength": 1, "maxLength": limits::LEASE_NAME_BYTES }), false)
         }
         "name" => (json!({ "type": "string", "pattern": shape::NAME }), false),
-        "from" | "to" => (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false),
+        "key" => (json!({ "type": "string", "minLength": 1, "maxLength": limits::KEY_BYTES }), false),
+        "at" | "from" | "to" => {
+            (json!({ "type": "string", "format": "date-time", "pattern": shape::YEARS }), false)
+        }
         "window_seconds" | "step_seconds" => {
             (json!({ "type": "integer", "minimum": 60, "maximum": 604_800 }), false)
         }
         "count" => (json!({ "type": "integer", "minimum": 1, "maximum": 1000 }), false),
         "after_schedule" => (json!({ "type": "string", "pattern": shape::NAME }), false),
         "after_run" => (json!({ "type": "string", "pattern": shape::RUN }), false),
-        "cursor" if path == "/v1/leases" => (json!({ "type": "string", "minLength": 1 }), false),
+        "cursor" if matches!(path, "/v1/leases" | "/v1/limits") => {
+            (json!({ "type": "string", "minLength": 1 }), false)
+        }
         "cursor" if path == "/v1/schedules" => (json!({ "type": "string", "pattern": shape::NAME }), false),
         "cursor" if path == "/v1/tokens" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
         "cursor" if path.ends_with("/history") || path == "/v1/audit" => {

@@ -65,10 +65,17 @@ pub(super) fn leases() -> Vec<Endpoint> {
             method: Method::GET,
             path: "/v1/leases/{name}/history",
             name: "list_lease_history",
-            summary: "List a lease's history, latest first",
+            summary: "List a lease's history, latest first; with `at`, show its holder at that time",
             needs: READ,
             within: Within::Whole,
-            takes: Takes { query: &PAGED, ..NOTHING },
+            takes: Takes {
+                query: &[
+                    ("at", "Show the holder at this time, RFC 3339, in `held_at`, and only entries up to it"),
+                    PAGED[0],
+                    PAGED[1],
+                ],
+                ..NOTHING
+            },
             answers: vec![Answer {
                 status: 200,
                 summary: "A page of the history",

@@ -9,6 +9,7 @@ mod items;
 mod jobs;
 mod kinds;
 mod leases;
+mod limits;
 mod push;
 mod queues;
 mod schedules;
@@ -126,6 +127,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         workers::workers(),
         leases::leases(),
         queues::queues(),
+        limits::limits(),
         kinds::kinds(),
         schedules::schedules(),
         callbacks::callbacks(),

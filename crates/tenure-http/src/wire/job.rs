@@ -75,6 +75,11 @@ pub struct JobDocument {
     pub schedule: Option<String>,
     /// Jobs with the same limit key share a limit.
     pub limit_key: Option<String>,
+    /// Maximum number of running jobs with this limit key, as this job set it. `GET /v1/limits/{key}` shows the limit
+    /// in effect.
+    pub limit_max_running: Option<u32>,
+    /// Jobs with different share keys take turns in their queue.
+    pub share_key: Option<String>,
     /// Result, once the job has succeeded.
     #[schemars(with = "serde_json::Value")]
     pub result: Option<Box<RawValue>>,
@@ -204,6 +209,8 @@ impl JobDocument {
             ordering_key: job.terms.ordering.as_ref().map(|ordering| ordering.key.as_str().to_owned()),
             schedule: job.terms.slot.as_ref().map(|slot| slot.timer.as_str().to_owned()),
             limit_key: job.terms.limit.as_ref().map(|limit| limit.key.as_str().to_owned()),
+            limit_max_running: job.terms.limit.as_ref().and_then(|limit| limit.most),
+            share_key: job.terms.share.as_ref().map(|key| key.as_str().to_owned()),
             result: job.output.as_ref().and_then(|output| raw(&output.value)),
             resource_location_again: place.clone(),
             resource_location: place,

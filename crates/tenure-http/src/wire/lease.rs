@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure::{Holder, LeaseInfo, LedgerEntry, Timestamp};
+use tenure::{Holder, Holding, LeaseInfo, LedgerEntry, Timestamp};
 
 use super::shape;
 use crate::hide::Hiding;
@@ -166,8 +166,56 @@ pub struct LeaseEntryDocument {
 pub struct LeaseHistory {
     /// Entries, latest first.
     pub items: Vec<LeaseEntryDocument>,
+    /// State of the lease at the time `at`, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_at: Option<HeldAt>,
     /// Cursor of the next page; omitted on the last page.
     pub next_cursor: Option<String>,
+}
+
+/// State of a lease at an earlier time, as far as the history reaches.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HeldAt {
+    /// The requested time.
+    pub at: String,
+    /// `held`, `free`, or `unknown` if the lease was not acquired before or its history begins later.
+    pub state: &'static str,
+    /// The holder at that time, or the last one before it if the lease was free.
+    pub holder: Option<HolderDocument>,
+    /// Fencing token of that holder.
+    pub fence: Option<String>,
+    /// Time at which that holder acquired the lease.
+    pub held_since: Option<String>,
+    /// Time at which that holder released or lost the lease; omitted if no end is recorded.
+    pub held_until: Option<String>,
+}
+
+impl HeldAt {
+    /// The state of a lease at this time, from the latest ownership that had begun by then.
+    #[must_use]
+    pub fn of(at: Timestamp, latest: Option<&Holding>) -> Self {
+        let is_held = |holding: &Holding| holding.to.is_none_or(|to| at < to);
+        Self {
+            at: at.to_string(),
+            state: match latest {
+                Some(holding) if is_held(holding) => "held",
+                Some(_) => "free",
+                None => "unknown",
+            },
+            holder: latest.map(|holding| HolderDocument::of(&holding.by)),
+            fence: latest.map(|holding| holding.fence.to_string()),
+            held_since: latest.map(|holding| holding.from.to_string()),
+            held_until: latest.and_then(|holding| holding.to).map(|to| to.to_string()),
+        }
+    }
+
+    /// Hides secrets in the holder's metadata.
+    pub(crate) fn hidden(mut self, hiding: &Hiding) -> Self {
+        if let Some(holder) = &mut self.holder {
+            hiding.notes(&mut holder.metadata);
+        }
+        self
+    }
 }
 
 impl NamedLease {

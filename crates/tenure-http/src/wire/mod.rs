@@ -4,6 +4,7 @@
 mod attempt;
 mod job;
 mod lease;
+mod limit;
 mod page;
 mod queue;
 mod queue_terms;
@@ -15,9 +16,10 @@ mod submit;
 pub use attempt::AttemptDocument;
 pub use job::{ErrorDocument, JobDocument, LeaseDocument, Links, ProgressDocument};
 pub use lease::{
-    AcquireAsk, BreakAsk, GiveBackAsk, HolderDocument, LeaseBreaks, LeaseEntryDocument, LeaseGranted,
+    AcquireAsk, BreakAsk, GiveBackAsk, HeldAt, HolderDocument, LeaseBreaks, LeaseEntryDocument, LeaseGranted,
     LeaseHistory, LeaseRenewed, NamedLease, NamedLeasePage, RenewAsk,
 };
+pub use limit::{LimitDocument, LimitPage, LimitSpec};
 pub use page::{JobPage, LogLineDocument, LogPage, UnreadableDocument};
 pub use queue::{
     KindList, KindStats, LaneStats, QueueDocument, QueueLinks, QueueList, QueuePatch, QueueSpec, QueueStats,

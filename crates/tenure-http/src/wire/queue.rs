@@ -273,11 +273,11 @@ impl StepDocument {
 }
 
 impl RateDocument {
-    fn of(rate: &Rate) -> Self {
+    pub(super) fn of(rate: &Rate) -> Self {
         Self { limit: rate.times, per_seconds: rate.per.as_secs_f64(), burst: Some(rate.burst) }
     }
 
-    fn rate(self) -> Result<Rate, Invalid> {
+    pub(super) fn rate(self) -> Result<Rate, Invalid> {
         let rate = Rate::new(self.limit, seconds("rate.per_seconds", self.per_seconds)?);
         Ok(self.burst.map_or(rate, |burst| rate.burst(burst)))
     }
@@ -303,7 +303,7 @@ impl QueuePatch {
 }
 
 /// A limit within the limits; what is wrong with it is told by its field here.
-fn checked(limit: Limit) -> Result<Limit, Invalid> {
+pub(super) fn checked(limit: Limit) -> Result<Limit, Invalid> {
     let named = |wrong: Invalid| {
         let field = match wrong.field.as_str() {
             "limit.most" => "max_running",

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tenure::{
-    Backoff, Draft, Invalid, JobId, Keep, Only, Retention, RetryPolicy, Timestamp, limits, seconds,
+    Backoff, Draft, Invalid, JobId, Keep, Limit, Only, Retention, RetryPolicy, Timestamp, limits, seconds,
 };
 
 use super::shape;
@@ -61,6 +61,14 @@ pub struct Submit {
     /// Jobs with the same limit key share a limit.
     #[schemars(length(min = 1, max = limits::KEY_BYTES))]
     pub limit_key: Option<String>,
+    /// Maximum number of running jobs with this limit key; the number of the latest job counts, unless the limit was
+    /// set with `PUT /v1/limits/{key}`. Requires `limit_key`.
+    #[serde(default, deserialize_with = "shape::whole")]
+    #[schemars(range(min = 1, max = limits::LIMIT_MOST))]
+    pub limit_max_running: Option<u32>,
+    /// Jobs with different share keys take turns in their queue, however many jobs each key has.
+    #[schemars(length(min = 1, max = limits::KEY_BYTES))]
+    pub share_key: Option<String>,
     /// IDs of jobs that must end before this one runs.
     #[serde(default)]
     #[schemars(length(max = limits::AFTER_JOBS), inner(regex(pattern = shape::ID)))]
@@ -211,8 +219,16 @@ impl Submit {
         if let Some(key) = &self.ordering_key {
             draft = draft.ordered(key);
         }
-        if let Some(key) = &self.limit_key {
-            draft = draft.limit_key(key);
+        draft = match (&self.limit_key, self.limit_max_running) {
+            (None, None) => draft,
+            (Some(key), None) => draft.limit_key(key),
+            (Some(key), Some(most)) => draft.limited(key, in_range(most)?),
+            (None, Some(_)) => {
+                return Err(Invalid::new("limit_max_running", "set without limit_key", "both of them"));
+            }
+        };
+        if let Some(key) = &self.share_key {
+            draft = draft.share(key);
         }
         if !self.after.is_empty() {
             let after: Result<Vec<JobId>, Invalid> = self.after.iter().map(|id| id.parse()).collect();
@@ -296,6 +312,12 @@ impl UniqueSpec {
     }
 }
 
+/// Checks the number of a limit key; the library knows it by another name.
+fn in_range(most: u32) -> Result<u32, Invalid> {
+    let named = |wrong: Invalid| Invalid { field: "limit_max_running".to_owned(), ..wrong };
+    Limit::of(most).check().map(|()| most).map_err(named)
+}
+
 /// What is Tenure's own is asked for by routes of its own: by any other name no client comes to it.
 pub(crate) fn not_own(field: &str, name: &str) -> Result<(), Invalid> {
     if name.starts_with(tenure::OWN) {
@@ -336,6 +358,8 @@ mod tests {
             refused(r#"{"kind":"k","retry":{"waits_seconds":[1],"first_seconds":2}}"#),
             "retry.waits_seconds"
         );
+        assert_eq!(refused(r#"{"kind":"k","limit_max_running":2}"#), "limit_max_running");
+        assert_eq!(refused(r#"{"kind":"k","limit_key":"smtp","limit_max_running":0}"#), "limit_max_running");
         assert_eq!(refused(r#"{"kind":"k","after":["7"]}"#), "job id");
         assert_eq!(refused(r#"{"kind":"k","id":"7"}"#), "id");
         assert_eq!(refused(r#"{"kind":"tenure.bulk"}"#), "kind");

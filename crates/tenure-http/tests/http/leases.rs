@@ -178,6 +178,46 @@ async fn what_is_wrong_with_a_wish_is_told_by_field() {
     assert!(service.get("/v1/leases").await.json()["items"].as_array().unwrap().is_empty());
 }
 
+#[tokio::test]
+async fn the_history_names_the_holder_at_an_earlier_time() {
+    let mut service = Service::new();
+    let start = service.tenure().now();
+    let first = granted(&service, "one", "ada").await;
+    service.advance(5 * SECOND);
+    act(&service, "one", "release", &first).await;
+    service.advance(5 * SECOND);
+    let second = granted(&service, "one", "bob").await;
+    let at = async |seconds: u32| {
+        let at = start.after(seconds * SECOND);
+        service.get(&format!("/v1/leases/one/history?at={at}")).await.json()
+    };
+    let told = at(3).await;
+    let held = &told["held_at"];
+    assert_eq!((&held["state"], &held["holder"]["owner"]), (&json!("held"), &json!("ada")), "{told}");
+    assert_eq!((&held["fence"], &held["at"]), (&first["fence"], &json!(start.after(3 * SECOND).to_string())));
+    assert_eq!(held["held_since"], start.to_string());
+    assert_eq!(held["held_until"], start.after(5 * SECOND).to_string());
+    let entries: Vec<_> =
+        told["items"].as_array().unwrap().iter().map(|entry| entry["what"].clone()).collect();
+    assert_eq!(entries, ["acquired"], "only entries up to that time");
+    let held = at(7).await["held_at"].clone();
+    assert_eq!((&held["state"], &held["holder"]["owner"]), (&json!("free"), &json!("ada")));
+    let held = at(20).await["held_at"].clone();
+    assert_eq!((&held["state"], &held["fence"]), (&json!("held"), &second["fence"]));
+    let before = start.before(SECOND);
+    let held = service.get(&format!("/v1/leases/one/history?at={before}")).await.json()["held_at"].clone();
+    assert_eq!((&held["state"], &held["holder"]), (&json!("unknown"), &Value::Null));
+    assert_eq!(service.get("/v1/leases/one/history").await.json()["held_at"], Value::Null);
+    for bad in ["yesterday", "2026-03-28", "2026-03-28T12:00:00", ""] {
+        let told = service.get(&format!("/v1/leases/one/history?at={bad}")).await;
+        assert_eq!((told.status.as_u16(), &told.json()["field"]), (422, &json!("at")), "{bad}: {told:?}");
+    }
+    assert_eq!(
+        service.get(&format!("/v1/leases/never/history?at={start}")).await.status,
+        StatusCode::NOT_FOUND
+    );
+}
+
 /// Two who wait have it in the order in which they came.
 #[tokio::test]
 async fn who_waits_has_it_in_his_turn() {

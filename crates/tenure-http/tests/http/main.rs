@@ -14,6 +14,7 @@ mod hiding;
 mod item;
 mod kinds;
 mod leases;
+mod limits;
 mod listing;
 mod logs;
 mod metrics;

@@ -52,6 +52,7 @@ pub fn example(path: &str) -> String {
         .replace("{token_id}", "00000000000a")
         .replace("{webhook_id}", "00000000000a")
         .replace("{name}", "nobody")
+        .replace("{key}", "nobody")
         .replace("{number}", "1")
 }
 

@@ -21,4 +21,4 @@ pub(crate) use needs::{needed, read_needed};
 pub(crate) use queues::{LIMIT, set_queue_limit};
 pub(crate) use row::Keys;
 pub(crate) use sweep::{Swept, is_due, sweep};
-pub(crate) use views::{limits, surroundings};
+pub(crate) use views::{limit, limits, surroundings};

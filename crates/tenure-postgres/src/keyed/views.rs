@@ -34,6 +34,13 @@ const AWAITED: &str = "SELECT d.other, e.seq IS NOT NULL, e.id, e.state, j.id FR
 const QUEUE: &str = "SELECT bucket FROM queue WHERE name = $1";
 const PRESENT: &str = "SELECT round FROM present_round WHERE queue = $1 AND priority = $2";
 
+/// The limit of a key.
+pub(crate) async fn limit(link: &mut Link, key: Key) -> Result<Option<LimitInfo>, Fault> {
+    let look = Query::new(LIMIT).with(key.as_str().to_owned());
+    let rows = link.connection().await?.read(look).await?;
+    rows.first().map(|row| LimitRow::read(row.get(0)).map(|row| row.info(key))).transpose()
+}
+
 /// A page of limits.
 pub(crate) async fn limits(link: &mut Link, behind: Option<Key>, at_most: usize) -> Result<LimitPage, Fault> {
     let at_most = at_most.clamp(1, bounds::PAGE_LIMITS);

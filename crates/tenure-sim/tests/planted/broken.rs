@@ -11,10 +11,10 @@ use tenure_core::{
 use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
     Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage,
-    LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
-    RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection,
-    Settled, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
-    TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
+    QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
+    Selection, Settled, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
+    TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -330,6 +330,10 @@ impl Views for Broken {
 
     fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
         self.inner.remove_queue(queue, seen)
+    }
+
+    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
+        self.inner.limit(key)
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

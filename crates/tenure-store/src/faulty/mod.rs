@@ -17,10 +17,11 @@ use tokio::sync::{broadcast, watch};
 use crate::{
     Answer, Chance, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
     Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitPage, LostHost, Measures, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo,
-    QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation,
-    Reserve, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
-    TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    LedgerPage, LimitInfo, LimitPage, LostHost, Measures, Page, PageAsk, Pruned, QueueEdit, QueueEdited,
+    QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported,
+    Reservation, Reserve, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit,
+    TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes,
+    Written,
 };
 pub use fate::Faults;
 use fate::{Fate, Trouble};
@@ -383,6 +384,11 @@ impl Views for FaultyStore {
     fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
         let queue = queue.clone();
         self.meet(move |store| Box::pin(async move { store.remove_queue(&queue, seen).await }))
+    }
+
+    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
+        let key = key.clone();
+        self.meet(move |store| Box::pin(async move { store.limit(&key).await }))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

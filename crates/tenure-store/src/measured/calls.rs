@@ -13,8 +13,8 @@ use super::operation::Operation;
 use super::{MeasuredStore, measured};
 use crate::{
     Answer, Change, Changed, Count, Enqueued, EntriesAsk, EntryPage, Fired, Host, Hosts, Jobs, LeaseInfo,
-    LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LeftAsk, LimitPage, LostHost, Page,
-    PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records,
+    LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LeftAsk, LimitInfo, LimitPage, LostHost,
+    Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records,
     RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
     Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers,
     TimersAsk, Turn, Views, Writes, Written,
@@ -226,6 +226,10 @@ impl Views for MeasuredStore {
 
     fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
         self.measure(Operation::RemoveQueue, self.inner.remove_queue(queue, seen))
+    }
+
+    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
+        self.measure(Operation::Limits, self.inner.limit(key))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

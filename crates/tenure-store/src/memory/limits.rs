@@ -56,6 +56,11 @@ pub(super) enum Use {
 }
 
 impl Limits {
+    /// The limit of a key.
+    pub fn find(&self, key: &Key) -> Option<LimitInfo> {
+        self.rows.get(key).map(|row| row.info(key))
+    }
+
     /// A page of limits.
     pub fn page(&self, behind: Option<&Key>, at_most: usize) -> LimitPage {
         let at_most = at_most.clamp(1, limits::PAGE_LIMITS);

@@ -44,11 +44,11 @@ use tokio::sync::{broadcast, watch};
 use crate::{
     Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LeftAsk, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo,
-    QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation,
-    Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
-    TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_timers,
-    check_wishes, check_writes,
+    LedgerPage, LeftAsk, LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited,
+    QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported,
+    Reservation, Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
+    TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    check_timers, check_wishes, check_writes,
 };
 use rows::Rows;
 
@@ -347,6 +347,11 @@ impl Views for MemoryStore {
     fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
         let queue = queue.clone();
         self.answer(move |rows, _| rows.remove_queue(&queue, &seen))
+    }
+
+    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
+        let key = key.clone();
+        self.answer(move |rows, _| rows.limits.find(&key))
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {

@@ -202,9 +202,14 @@ fn facts(visit: &Visit, job: &Value, app: Option<&(String, String)>) -> Markup {
                 div { dt { "Fencing token" } dd { (text(&job["lease"], "fence")) } }
             }
             @if let Some(most) = job["timeout_seconds"].as_f64() { div { dt { "Timeout per attempt" } dd { (span(most)) } } }
-            @for (label, key) in [("Ordering key", "ordering_key"), ("Limit key", "limit_key")] {
-                @if job[key].is_string() { div { dt { (label) } dd { (text(job, key)) } } }
+            @if job["ordering_key"].is_string() { div { dt { "Ordering key" } dd { (text(job, "ordering_key")) } } }
+            @if job["limit_key"].is_string() {
+                div { dt { "Limit key" } dd {
+                    (text(job, "limit_key"))
+                    @if let Some(most) = job["limit_max_running"].as_u64() { " (at most " (most) " running)" }
+                } }
             }
+            @if job["share_key"].is_string() { div { dt { "Share key" } dd { (text(job, "share_key")) } } }
             div { dt { "Events" } dd {
                 a href=(visit.at(&format!("events?of=jobs&about={}", encoded(text(job, "id"))))) { "this job" } ", "
                 a href=(visit.at(&format!("events?of=jobs&queue={}&kind={}", encoded(queue), encoded(kind)))) { "its kind" } } }

@@ -135,6 +135,15 @@ impl<'a> Leases<'a> {
         past::held_at(self.tenure, &LeaseName::new(name)?, at).await
     }
 
+    /// Returns the latest holder that had acquired a lease by a given time, even if that holder had lost it again by
+    /// then. `None` means that the history begins later, or that the lease was not acquired before.
+    ///
+    /// # Errors
+    /// An invalid name, or a fault.
+    pub async fn latest_by(&self, name: &str, at: Timestamp) -> Result<Option<Holding>, Error> {
+        past::latest_by(self.tenure, &LeaseName::new(name)?, at).await
+    }
+
     /// Returns statistics about the leases of this handle.
     #[must_use]
     pub fn tally(&self) -> LeaseTally {

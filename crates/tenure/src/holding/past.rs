@@ -22,8 +22,16 @@ pub(super) async fn held_at(
     name: &LeaseName,
     at: Timestamp,
 ) -> Result<Option<Holding>, Error> {
-    let latest = collect(tenure, name, Some(at), 1).await?.pop();
-    Ok(latest.filter(|holding| holding.to.is_none_or(|to| at < to)))
+    Ok(latest_by(tenure, name, at).await?.filter(|holding| holding.to.is_none_or(|to| at < to)))
+}
+
+/// The last holding that had begun by that instant.
+pub(super) async fn latest_by(
+    tenure: &Tenure,
+    name: &LeaseName,
+    at: Timestamp,
+) -> Result<Option<Holding>, Error> {
+    Ok(collect(tenure, name, Some(at), 1).await?.pop())
 }
 
 /// The last holdings, of those that had begun by some instant if one is given, the latest first.

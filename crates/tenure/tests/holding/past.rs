@@ -33,6 +33,10 @@ async fn who_held_a_lease_at_some_instant_has_an_answer() {
     assert_eq!(leases.held_at("billing-close", start.before(MINUTE)).await.unwrap(), None);
     assert_eq!(leases.held_at("another", start).await.unwrap(), None);
 
+    let between = leases.latest_by("billing-close", start.after(MINUTE + TTL)).await.unwrap().unwrap();
+    assert_eq!((between.by.who.as_str(), between.to), ("web-3", Some(start.after(MINUTE))));
+    assert_eq!(leases.latest_by("billing-close", start.before(MINUTE)).await.unwrap(), None);
+
     let last = leases.last("billing-close", 10).await.unwrap();
     let told: Vec<_> = last.iter().map(|holding| (holding.by.who.as_str(), holding.end)).collect();
     assert_eq!(told, [("web-4", None), ("web-3", Some(What::Released))]);

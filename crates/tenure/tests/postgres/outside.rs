@@ -46,6 +46,65 @@ async fn a_job_that_was_enqueued_by_a_statement_is_like_any_other() {
     assert_eq!(number(&client, running).await, i64::try_from(numbers.len()).unwrap());
 }
 
+/// PostgreSQL decides by the types of the arguments which function a call means. None of these calls is ambiguous.
+#[tokio::test]
+async fn args_may_be_json_or_jsonb_or_a_literal_without_a_type() {
+    let rig = rig();
+    let (client, schema) = (connect().await, &rig.options.schema);
+    client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
+    let args = async |sql: &str| {
+        let id = call(&client, sql).await;
+        let look = "SELECT args FROM jobs WHERE id = $1";
+        client.query_one(look, &[&id]).await.unwrap().get::<_, String>(0)
+    };
+    for as_written in ["'{\"b\":1.10,  \"a\":2}'", "'{\"b\":1.10,  \"a\":2}'::json"] {
+        for kind in ["'plain'", "'plain'::text", "kind => 'plain'"] {
+            let named = if kind.contains('>') { "args => " } else { "" };
+            let sql = format!("SELECT enqueue({kind}, {named}{as_written})");
+            assert_eq!(args(&sql).await, r#"{"b":1.10,  "a":2}"#, "{sql}");
+        }
+    }
+    for kind in ["'plain'", "'plain'::text", "'plain'::varchar"] {
+        let sql = format!(r#"SELECT enqueue({kind}, '{{"b":1.10,  "a":2}}'::jsonb, queue => 'q')"#);
+        assert_eq!(args(&sql).await, r#"{"a": 2, "b": 1.10}"#, "{sql}");
+    }
+    assert_eq!(args("SELECT enqueue('plain', json_build_object('number', 7))").await, r#"{"number" : 7}"#);
+    assert_eq!(args("SELECT enqueue('plain', jsonb_build_object('number', 7))").await, r#"{"number": 7}"#);
+    assert_eq!(args("SELECT enqueue('plain')").await, "{}");
+    let unread = "SELECT enqueue($1::text, $2::text::jsonb)";
+    client.query_one(unread, &[&"plain", &"{}"]).await.unwrap();
+    let by_driver = client.prepare("SELECT enqueue($1, $2)").await.unwrap();
+    assert_eq!(by_driver.params().iter().map(|kind| kind.name()).collect::<Vec<_>>(), ["text", "json"]);
+}
+
+#[tokio::test]
+async fn a_statement_sets_the_limit_and_the_share_of_a_job() {
+    let rig = rig();
+    let (client, schema) = (connect().await, &rig.options.schema);
+    let enqueue = |args: &str| format!("SELECT {schema}.enqueue('plain', '{{\"number\":1}}', {args})");
+    let sql = enqueue("limit_key => 'smtp', limit_max_running => 2, share_key => 'ada'");
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        jobs.push(call(&client, &sql).await.to_string());
+    }
+    // The server's clock is ahead of this one.
+    rig.clock.advance(CENTURY);
+    assert_eq!(try_reserve(&rig.tenure).await.len(), 2);
+    let job = rig.tenure.jobs().get(jobs[0].parse().unwrap()).await.unwrap();
+    let limit = job.terms.limit.as_ref().unwrap();
+    assert_eq!((limit.key.as_str(), limit.most), ("smtp", Some(2)));
+    assert_eq!(job.terms.share.as_ref().unwrap().as_str(), "ada");
+    for bad in [
+        "limit_max_running => 2",
+        "limit_key => 'smtp', limit_max_running => 0",
+        "limit_key => ''",
+        "limit_key => 'singleton/report'",
+        "share_key => E'a\\nb'",
+    ] {
+        assert_eq!(refused(&client, &enqueue(bad)).await, "22023", "{bad}");
+    }
+}
+
 #[tokio::test]
 async fn a_statement_cancels_a_job_when_its_transaction_commits() {
     let rig = rig();
@@ -75,14 +134,16 @@ async fn each_function_is_for_those_to_whom_it_was_granted() {
     for sql in [&enqueue, &cancel, &look, &format!("SELECT {schema}.accept('{{}}', '')")] {
         assert_eq!(refused(&client, sql).await, "42501");
     }
-    let grant = format!("RESET ROLE; GRANT EXECUTE ON FUNCTION {schema}.enqueue TO {role}; SET ROLE {role}");
+    let grant =
+        format!("RESET ROLE; GRANT EXECUTE ON FUNCTION {schema}.enqueue_job TO {role}; SET ROLE {role}");
     client.batch_execute(&grant).await.unwrap();
     call(&client, &enqueue).await;
+    call(&client, &format!("SELECT {schema}.enqueue('plain', '{{}}'::jsonb)")).await;
     assert_eq!(refused(&client, &cancel).await, "42501");
     assert_eq!(refused(&client, &look).await, "42501");
     assert_eq!(refused(&client, &format!("SELECT {schema}.enqueue('a kind')")).await, "22023");
     client.batch_execute("RESET ROLE").await.unwrap();
-    assert_eq!(number(&client, &format!("SELECT count(*) FROM {schema}.jobs")).await, 1);
+    assert_eq!(number(&client, &format!("SELECT count(*) FROM {schema}.jobs")).await, 2);
 }
 
 /// Whatever writes a row has its job, whether it knows of Tenure or not, and nobody has one whose row was taken back.
@@ -122,18 +183,25 @@ async fn the_signatures_stay() {
     let look =
         "SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') ' || pg_get_function_result(p.oid)
         FROM pg_proc p WHERE p.pronamespace = $1::text::regnamespace AND p.proname IN
-            ('enqueue', 'cancel', 'acquire_lease', 'renew_lease', 'release_lease') ORDER BY p.proname";
+            ('enqueue', 'cancel', 'acquire_lease', 'renew_lease', 'release_lease') ORDER BY 1";
     let signatures: Vec<String> =
         client.query(look, &[schema]).await.unwrap().iter().map(|row| row.get(0)).collect();
     assert_eq!(signatures, SIGNATURES);
 }
 
-const SIGNATURES: [&str; 5] = [
+const SIGNATURES: [&str; 6] = [
     "acquire_lease(name text, holder text, ttl interval DEFAULT '00:00:30'::interval, id uuid DEFAULT NULL::uuid) bigint",
     "cancel(id uuid, reason text DEFAULT ''::text) boolean",
+    "enqueue(kind character varying, args jsonb, queue text DEFAULT 'default'::text, priority integer DEFAULT 0, \
+        run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, unique_key text DEFAULT NULL::text, \
+        ordering_key text DEFAULT NULL::text, tags text[] DEFAULT '{}'::text[], id uuid DEFAULT NULL::uuid, \
+        limit_key text DEFAULT NULL::text, limit_max_running integer DEFAULT NULL::integer, \
+        share_key text DEFAULT NULL::text) uuid",
     "enqueue(kind text, args json DEFAULT '{}'::json, queue text DEFAULT 'default'::text, priority integer DEFAULT 0, \
         run_at timestamp with time zone DEFAULT NULL::timestamp with time zone, unique_key text DEFAULT NULL::text, \
-        ordering_key text DEFAULT NULL::text, tags text[] DEFAULT '{}'::text[], id uuid DEFAULT NULL::uuid) uuid",
+        ordering_key text DEFAULT NULL::text, tags text[] DEFAULT '{}'::text[], id uuid DEFAULT NULL::uuid, \
+        limit_key text DEFAULT NULL::text, limit_max_running integer DEFAULT NULL::integer, \
+        share_key text DEFAULT NULL::text) uuid",
     "release_lease(name text, fence bigint) boolean",
     "renew_lease(name text, fence bigint, ttl interval DEFAULT NULL::interval) boolean",
 ];
