@@ -30,7 +30,7 @@ use crate::inspect::{broken, of_file};
 use crate::look::looking;
 use crate::open::{Opened, Way};
 use crate::readers::Readers;
-use crate::writer::{Company, Writer};
+use crate::writer::{Company, Outage, Writer};
 use crate::writing::Memory;
 use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, records, sizes, timers, views};
 
@@ -98,6 +98,7 @@ impl SqliteStore {
             commits: Arc::clone(&commits),
             commit_takes_at_least: options.commit_takes_at_least,
             company: Company::default(),
+            outage: Outage::default(),
         };
         let no_thread =
             |error: std::io::Error| Fault::Unavailable(format!("cannot start a thread ({error})"));

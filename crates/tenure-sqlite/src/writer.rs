@@ -5,6 +5,8 @@
 //! the next transaction waits for them, but only a fraction of what the last one took. A lone caller
 //! waits for nobody.
 
+mod outage;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +23,7 @@ use crate::lock_holder::held_for_too_long;
 use crate::open::Way;
 use crate::pause::pause;
 use crate::writing::{Memory, News, Writing};
+pub(crate) use outage::Outage;
 
 /// Most commands in one transaction.
 const GROUP_COMMANDS: usize = 1024;
@@ -48,6 +51,7 @@ pub(crate) struct Writer {
     pub commits: Arc<AtomicU64>,
     pub commit_takes_at_least: Option<Duration>,
     pub company: Company,
+    pub outage: Outage,
 }
 
 impl Writer {
@@ -120,7 +124,9 @@ impl Writer {
             };
             let fault = of_file(&self.path, undone.fault);
             let Some(culprit) = undone.culprit else {
-                tracing::warn!(%fault, "transaction failed");
+                if self.outage.failed(&fault, self.clock.moment()) {
+                    tracing::warn!(%fault, "transactions fail until this passes");
+                }
                 group.into_iter().for_each(|command| command.answer(Err(fault.clone())));
                 return;
             };
@@ -150,6 +156,10 @@ impl Writer {
         }
         if !wrote {
             return Ok(news);
+        }
+        if let Some(ended) = self.outage.ended(self.clock.moment()) {
+            let seconds = ended.lasted.as_secs();
+            tracing::warn!(failed = ended.failed, seconds, "transactions succeed again");
         }
         self.commits.fetch_add(1, Ordering::Relaxed);
         if let Some(least) = self.commit_takes_at_least {

@@ -53,7 +53,14 @@ pub fn step(
     epoch: Epoch,
     now: Timestamp,
 ) -> Stepped {
-    let lease = lease.cloned().unwrap_or_else(|| Lease::fresh(name.clone(), now));
+    let found = lease.cloned().unwrap_or_else(|| Lease::fresh(name.clone(), now));
+    let cut = found.cut(now);
+    let stepped = decide(cut.clone().unwrap_or(found), act, line, epoch, now);
+    // A refusal writes nothing else. If the new end were not kept, it would move on with the clock.
+    Stepped { lease: stepped.lease.or(cut), ..stepped }
+}
+
+fn decide(lease: Lease, act: &LeaseAct, line: Line, epoch: Epoch, now: Timestamp) -> Stepped {
     match act {
         LeaseAct::Acquire { id, by, ttl, wait } => {
             let wanted = Wanted { id: *id, by, ttl: *ttl };
@@ -287,6 +294,24 @@ pub(super) fn lapse_of(lease: &Lease, now: Timestamp) -> Option<LedgerNote> {
 }
 
 impl Lease {
+    /// This lease with an end that its TTL allows; `None` if its end is no later.
+    ///
+    /// Each grant and each renewal ends a TTL after the clock of that moment. An end that lies further ahead shows
+    /// that the clock was set back since, and its holder may be dead.
+    fn cut(&self, now: Timestamp) -> Option<Self> {
+        let held = self.held.as_ref()?;
+        let latest = held.ttl.until(now)?;
+        let phase = match held.phase {
+            Phase::Held { until: Some(until) } if until > latest => Phase::Held { until: Some(latest) },
+            Phase::Breaking { until } if until > latest => Phase::Breaking { until: latest },
+            Phase::Held { .. } | Phase::Breaking { .. } | Phase::Broken | Phase::Lapsed { .. } => {
+                return None;
+            }
+        };
+        let held = Ownership { phase, ..held.clone() };
+        Some(Self { held: Some(held), ..self.clone() })
+    }
+
     fn free_from(mut self, at: Timestamp) -> Self {
         self.freed = at;
         if let Some(Ownership { phase: Phase::Lapsed { at: lapsed }, .. }) = &mut self.held {

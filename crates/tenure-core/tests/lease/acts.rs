@@ -300,3 +300,60 @@ fn a_clock_that_is_put_back_neither_ends_nor_bars_a_lease() {
     row.now = row.now.before(seconds(90));
     row.hold(C);
 }
+
+/// T021: the holder may be dead, and by the new clock the end that was written lies an hour ahead.
+#[test]
+fn after_a_clock_was_set_back_a_lease_ends_one_span_after_the_first_request() {
+    for breaks in [None, Some(20)] {
+        let mut row = Row::new();
+        let fence = row.hold(A);
+        if breaks.is_some() {
+            row.wish(&break_within(breaks));
+        }
+        row.now = row.now.before(seconds(900));
+        let end = row.now.after(TTL);
+        // A second request does not move the end.
+        for passed in [seconds(0), TTL - seconds(1)] {
+            row.pass(passed);
+            let outcome = row.wish(&acquire(B));
+            let is_refused = match breaks {
+                None => {
+                    matches!(&outcome, LeaseOutcome::Refused(LeaseRefusal::Held { until, .. }) if *until == Some(end))
+                }
+                Some(_) => outcome == LeaseOutcome::Refused(LeaseRefusal::Breaking { until: end }),
+            };
+            assert!(is_refused && row.until() == Some(end), "{outcome:?}");
+        }
+        row.pass(seconds(1));
+        assert!(row.hold(B) > fence);
+    }
+}
+
+/// A holder counts its own time from the sending of its last request, which was before the cut.
+#[test]
+fn a_holder_that_lives_renews_after_the_clock_was_set_back_and_loses_nothing() {
+    let mut row = Row::new();
+    let fence = row.hold(A);
+    row.pass(seconds(10));
+    row.now = row.now.before(seconds(900));
+    row.wish(&acquire(B));
+    // A third of its time later it renews.
+    row.pass(TTL / 3);
+    let until = Some(row.now.after(TTL));
+    assert_eq!(row.wish(&renew(A, fence, Late::Refused)), LeaseOutcome::Renewed { until });
+    // Less than its span was set back: the end is not moved ahead.
+    row.now = row.now.before(seconds(5));
+    row.wish(&acquire(B));
+    assert_eq!(row.until(), Some(row.now.after(TTL)));
+    row.pass(seconds(5));
+    assert_eq!(row.wish(&change(A, fence, C)), LeaseOutcome::Changed { until: row.until() });
+}
+
+#[test]
+fn a_lease_without_end_has_none_by_any_clock() {
+    let mut row = Row::new();
+    row.wish(&acquire_for(A, Ttl::Endless));
+    row.now = row.now.before(seconds(900));
+    row.refusal(&acquire(B));
+    assert_eq!((row.state(), row.until()), (LeaseState::Held, None));
+}

@@ -26,7 +26,7 @@ impl Check for Effects {
         let What::Effect { name, id, fence, taken } = &entry.what else { return Ok(()) };
         match (taken, self.is_present(name, *id, *fence, entry.store_now)) {
             (true, false) => {
-                let last = self.owners.of(name).fence;
+                let last = self.owners.of(name, entry.store_now).fence;
                 Err(format!("{name} was written under fence {fence}, which is over; the last is {last}"))
             }
             (false, true) => {
@@ -45,7 +45,7 @@ impl Check for Effects {
 
 impl Effects {
     fn is_present(&self, name: &LeaseName, id: LeaseId, fence: Fence, now: Timestamp) -> bool {
-        let owned = self.owners.of(name);
+        let owned = self.owners.of(name, now);
         owned.is_of(id, fence) && owned.live(now).is_some()
     }
 }

@@ -40,7 +40,7 @@ impl Check for Ledger {
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
         if let What::Leased(leased) = &entry.what {
-            let owned = self.owners.of(&leased.name);
+            let owned = self.owners.of(&leased.name, entry.store_now);
             self.expect(leased, &owned, entry.store_now);
             self.owners.see(entry);
             return Ok(());
@@ -73,7 +73,7 @@ impl Ledger {
             return Ok(());
         }
         // A lapse may be noticed by somebody who wants nothing.
-        let owned = self.owners.of(&told.name);
+        let owned = self.owners.of(&told.name, now);
         let has_lapsed = owned.fence == told.fence
             && owned
                 .owner

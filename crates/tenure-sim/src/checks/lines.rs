@@ -52,7 +52,7 @@ impl Check for Lines {
             self.owners.see(entry);
             return Ok(());
         };
-        let (now, owned) = (entry.store_now, self.owners.of(&leased.name));
+        let (now, owned) = (entry.store_now, self.owners.of(&leased.name, entry.store_now));
         self.owners.see(entry);
         let seats = self.seats.entry(leased.name.clone()).or_default();
         if let LeaseAct::Acquire { .. } | LeaseAct::Leave { .. } = leased.act {

@@ -20,8 +20,10 @@ impl Check for Names {
 
     fn see(&mut self, entry: &Entry) -> Result<(), String> {
         let judged = match &entry.what {
-            What::Leased(leased) => judge(leased, &self.owners.of(&leased.name), entry.store_now)
-                .map_err(|how| format!("{}: {how}", leased.name)),
+            What::Leased(leased) => {
+                judge(leased, &self.owners.of(&leased.name, entry.store_now), entry.store_now)
+                    .map_err(|how| format!("{}: {how}", leased.name))
+            }
             _ => Ok(()),
         };
         self.owners.see(entry);

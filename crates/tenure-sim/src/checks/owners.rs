@@ -53,8 +53,11 @@ pub(super) enum Stands {
 }
 
 impl Owners {
-    pub(super) fn of(&self, name: &LeaseName) -> Owned {
-        self.names.get(name).cloned().unwrap_or_default()
+    /// One name, as an answer at `now` is based on it.
+    pub(super) fn of(&self, name: &LeaseName, now: Timestamp) -> Owned {
+        let mut owned = self.names.get(name).cloned().unwrap_or_default();
+        owned.cut(now);
+        owned
     }
 
     /// Takes note of what happened, without judging it.
@@ -76,6 +79,7 @@ impl Owners {
 
     fn follow(&mut self, leased: &Leased, now: Timestamp) {
         let owned = self.names.entry(leased.name.clone()).or_default();
+        owned.cut(now);
         match (&leased.act, &leased.outcome) {
             (LeaseAct::Acquire { id, by, ttl, .. }, LeaseOutcome::Granted { fence, until }) => {
                 let again = owned.live(now).is_some_and(|owner| owner.id == *id);
@@ -129,6 +133,14 @@ impl Owned {
     /// Whether this is the last ownership.
     pub(super) fn is_of(&self, id: LeaseId, fence: Fence) -> bool {
         self.fence == fence && self.owner.as_ref().is_some_and(|owner| owner.id == id)
+    }
+
+    /// After a clock was set back, nobody holds it for longer than its span from the next look on.
+    fn cut(&mut self, now: Timestamp) {
+        self.with_owner(|owner| {
+            let latest = owner.ttl.until(now).filter(|_| !owner.lapsed);
+            owner.until = owner.until.map(|until| latest.map_or(until, |latest| until.min(latest)));
+        });
     }
 
     fn leave(&mut self, now: Timestamp) {

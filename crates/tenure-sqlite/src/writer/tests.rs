@@ -29,6 +29,7 @@ fn writer() -> (tempfile::TempDir, Writer) {
         commits: Arc::new(AtomicU64::new(0)),
         commit_takes_at_least: None,
         company: Company::default(),
+        outage: Outage::default(),
     };
     (directory, writer)
 }
@@ -71,10 +72,16 @@ fn a_full_disk_undoes_the_whole_group_and_nothing_of_it_is_kept_in_mind() {
     assert_eq!(count(&writer, "SELECT count(*) FROM job"), 1);
     assert_eq!(count(&writer, "SELECT count(*) FROM queue"), 1);
 
+    // What changes nothing needs no room, so it does not show that there is some.
+    let (take, mut taken) = reserve(0);
+    writer.write(vec![take]);
+    taken.try_recv().unwrap().unwrap();
+    assert!(writer.outage.is_ongoing());
     count(&writer, "PRAGMA max_page_count = 1000000");
     let (again, mut answer) = enqueue(2, "another", 10);
     writer.write(vec![again]);
     answer.try_recv().unwrap().unwrap();
+    assert!(!writer.outage.is_ongoing());
     assert_eq!(count(&writer, "SELECT max(seq) FROM job"), 2);
     assert_eq!(count(&writer, "SELECT queued FROM lane WHERE queue = 'another'"), 1);
     assert_eq!(count(&writer, "SELECT queued FROM lane WHERE queue = 'default'"), 1);
