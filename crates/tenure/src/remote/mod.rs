@@ -105,7 +105,7 @@ impl<'a> Remote<'a> {
         let now = self.tenure.now();
         // A report that a client repeats was logged the first time.
         for (job, settlement, settled) in settled().filter(|(_, _, settled)| *settled != Settled::Repeated) {
-            failures::log(job, &policy, (settlement, settled), now);
+            failures::log(job, || policy.clone(), (settlement, settled), now);
         }
         self.tenure.heap().settled(settled(), now);
         self.tenure.heap().granted(turn.reservation.jobs.iter().map(Reserved::job));
