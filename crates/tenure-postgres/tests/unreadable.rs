@@ -13,8 +13,8 @@ use tenure_core::{
 };
 use tenure_postgres::{Options, PostgresStore, check, repair};
 use tenure_store::{
-    Change, ChangeOutcome, Clock, Enqueued, Fault, FaultCause, Filter, Jobs, ListedBy,
-    ManualClock, Order, PageAsk, Report, Selection, Settled, Store, Views,
+    Change, ChangeOutcome, Clock, Copied, CopyRefusal, Enqueued, Fault, FaultCause, Filter, Jobs, ListedBy,
+    ManualClock, MemoryStore, Order, PageAsk, Report, Selection, Settled, Store, Views, copy,
 };
 use tokio_postgres::Client;
 
@@ -349,6 +349,31 @@ async fn a_bad_value_in_a_row_that_jobs_share_is_found_and_repaired() {
     }
     assert!(mended > 10, "{mended} values were found");
     assert!(wrong.is_empty(), "{} of {mended}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Nothing is written into the target.
+#[tokio::test]
+async fn a_database_with_unreadable_rows_is_not_copied_and_names_them() {
+    let (server, clock) = (Server::start_hasty().unwrap(), ManualClock::new());
+    let store = open(&server.url(), &clock).await;
+    store.enqueue((1..=6).map(new_job).collect()).await.unwrap();
+    let client = user(&server.url()).await;
+    client.execute("UPDATE tenure.job SET terms = '{torn' WHERE seq BETWEEN 2 AND 5", &[]).await.unwrap();
+    let target = MemoryStore::new(Arc::new(clock.clone()));
+    let copied = copy(&*store, &target, true, &mut |_, _| {}).await.unwrap();
+    let Copied::Refused(why @ CopyRefusal::Unreadable { count: 4, is_all: true, .. }) = copied else {
+        panic!("{copied:?}");
+    };
+    let told = why.to_string();
+    assert!(told.starts_with("4 rows of this store cannot be read") && told.contains("tenure db repair"));
+    assert!(told.contains(&new_job(2).id.to_string()), "{told}");
+    assert_eq!(target.counts().await.unwrap(), []);
+    store.close().await.unwrap();
+    repair(&server.url(), Options::default(), false).await.unwrap();
+    let store = open(&server.url(), &clock).await;
+    let copied = copy(&*store, &target, true, &mut |_, _| {}).await.unwrap();
+    assert!(matches!(copied, Copied::Whole(totals) if totals.jobs == 2), "{copied:?}");
+    store.close().await.unwrap();
 }
 
 #[tokio::test]

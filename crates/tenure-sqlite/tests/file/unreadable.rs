@@ -13,8 +13,8 @@ use tenure_core::{
 };
 use tenure_sqlite::{Options, SqliteStore, check, repair};
 use tenure_store::{
-    Change, ChangeOutcome, Clock, Filter, Finding, Held, Jobs, ListedBy, ManualClock,
-    Order, PageAsk, Report, Selection, Settled, Store, Views,
+    Change, ChangeOutcome, Clock, Copied, CopyRefusal, Filter, Finding, Held, Jobs, ListedBy, ManualClock,
+    MemoryStore, Order, PageAsk, Report, Selection, Settled, Store, Views,
 };
 
 use crate::given::agree::assert_agrees;
@@ -430,6 +430,35 @@ fn a_running_job_that_cannot_be_read_keeps_no_other_from_being_settled() {
         let settlements = granted.into_iter().map(|job| settle(job, Verdict::Failed(failure()))).collect();
         let settled = store.settle(settlements, None).await.unwrap().settled;
         assert_eq!(settled, [Settled::Fenced, Settled::Done(StateName::Failed)]);
+        store.close().await.unwrap();
+    });
+}
+
+/// Nothing is written into the target.
+#[test]
+fn a_file_with_unreadable_rows_is_not_copied_and_names_them() {
+    let (_directory, path) = file();
+    let clock = ManualClock::new();
+    runtime().block_on(async {
+        let store = SqliteStore::open(&path, Options::default(), Arc::new(clock.clone())).unwrap();
+        store.enqueue((1..=6).map(new_job).collect()).await.unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute("UPDATE job SET terms = '{torn' WHERE seq BETWEEN 2 AND 5", []).unwrap();
+        let target = MemoryStore::new(Arc::new(clock.clone()));
+        let copied = tenure_store::copy(&*store, &target, true, &mut |_, _| {}).await.unwrap();
+        let Copied::Refused(why @ CopyRefusal::Unreadable { count: 4, is_all: true, .. }) = copied else {
+            panic!("{copied:?}");
+        };
+        let told = why.to_string();
+        assert!(told.starts_with("4 rows of this store cannot be read") && told.contains("tenure db repair"));
+        let named = |number: u64| told.contains(&new_job(number).id.to_string());
+        assert_eq!([1, 2, 3, 4, 5].map(named), [false, true, true, true, false], "{told}");
+        assert_eq!(target.counts().await.unwrap(), []);
+        store.close().await.unwrap();
+        repair(&path, &Options::default(), &clock, false).unwrap();
+        let store = SqliteStore::open(&path, Options::default(), Arc::new(clock.clone())).unwrap();
+        let copied = tenure_store::copy(&*store, &target, true, &mut |_, _| {}).await.unwrap();
+        assert!(matches!(copied, Copied::Whole(totals) if totals.jobs == 2), "{copied:?}");
         store.close().await.unwrap();
     });
 }
