@@ -38,6 +38,15 @@ fn is_repaired(folder: &Path, db: &str, [first, second, third]: &[String; 3]) {
     assert!(shown.code != 0 && shown.err.contains("cannot be read"), "{} {}", shown.code, shown.err);
     let checked = own(&["db", "check"], folder, db);
     assert!(checked.code == 1 && checked.out.contains(second.as_str()), "{} {}", checked.code, checked.out);
+    let copied = said(&run(&["db", "copy", "--from", db, "--to", "copy.db", "--even-in-use"], folder));
+    let refused = "1 row of this store cannot be read: job ";
+    assert!(copied.code != 0 && copied.err.contains(refused), "{} {}", copied.code, copied.err);
+    assert!(
+        copied.err.contains(second.as_str()) && copied.err.contains("`tenure db repair`"),
+        "{}",
+        copied.err
+    );
+    assert!(!folder.join("copy.db").exists(), "nothing was copied");
     let planned = own(&["db", "repair", "--dry-run"], folder, db);
     assert_eq!(planned.code, 0, "{}", planned.err);
     assert!(

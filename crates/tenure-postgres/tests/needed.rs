@@ -83,7 +83,7 @@ async fn a_job_of_a_users_transaction_keeps_those_that_it_depends_on() {
     let reserved = store.reserve(ask(host(1), 1)).await.unwrap().jobs.remove(0);
     assert_eq!(reserved.job().id, new_job(2).id);
     assert!(store.job(new_job(1).id).await.unwrap().is_some());
-    // It ends in a transaction of the user, too.
+    // A transaction of the user ends the job, too.
     let (seq, fence) = (reserved.job().seq, reserved.fence().number());
     let (id, at) = (new_job(2).id, clock.now().as_micros());
     let complete = format!("SELECT {s}.complete_job({seq}, '{id}', {fence}, 0, NULL, NULL, {at})");

@@ -5,11 +5,14 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, Result, Row, params};
 use tenure_core::{Bucket, Kind, Limit, Meter, QueueAgreed, QueueName, QueueTerms, StateName};
 
 use crate::fault::unreadable;
 use crate::value;
+
+/// All queues, as [`read_queue`] reads them.
+pub(crate) const QUEUES: &str = "SELECT name, paused, limit_to, bucket, fair, terms, gone FROM queue";
 
 /// How many states are counted.
 const STATES: usize = StateName::ALL.len();
@@ -25,7 +28,7 @@ pub(crate) struct Lane {
 }
 
 #[derive(Debug)]
-struct Queue {
+pub(crate) struct Queue {
     paused: bool,
     limit: Limit,
     bucket: Bucket,
@@ -91,18 +94,12 @@ impl Lanes {
             return self.refresh_buckets(conn);
         }
         *self = Self { revision: Some(revision), ..Self::default() };
-        let mut queues =
-            conn.prepare_cached("SELECT name, paused, limit_to, bucket, fair, terms, gone FROM queue")?;
+        let mut queues = conn.prepare_cached(QUEUES)?;
         let mut rows = queues.query([])?;
         while let Some(row) = rows.next()? {
-            let name = value::queue(row, 0)?;
+            let (name, read) = read_queue(row)?;
             let queue = self.meet(name.clone());
-            queue.paused = row.get(1)?;
-            queue.limit = value::maybe_json(row, 2)?.unwrap_or_default();
-            queue.bucket = Bucket(value::instant(row, 3)?);
-            queue.fair = row.get(4)?;
-            queue.terms = value::maybe_json(row, 5)?.unwrap_or_default();
-            queue.gone = row.get(6)?;
+            *queue = read;
             let (limited, fair) = (queue.limit != Limit::default(), queue.fair);
             let (termed, gone) = (!queue.terms.are_default(), queue.gone);
             self.limited.extend(limited.then(|| name.clone()));
@@ -467,6 +464,20 @@ impl Lanes {
         self.revision = Some(revision);
         Ok(())
     }
+}
+
+/// Reads a row of [`QUEUES`]: its name and its settings, without its lanes.
+pub(crate) fn read_queue(row: &Row<'_>) -> Result<(QueueName, Queue)> {
+    let queue = Queue {
+        paused: value::get(row, 1)?,
+        limit: value::maybe_json(row, 2)?.unwrap_or_default(),
+        bucket: Bucket(value::instant(row, 3)?),
+        fair: value::get(row, 4)?,
+        terms: value::maybe_json(row, 5)?.unwrap_or_default(),
+        gone: value::get(row, 6)?,
+        ..Queue::default()
+    };
+    Ok((value::queue(row, 0)?, queue))
 }
 
 fn column(state: StateName) -> usize {

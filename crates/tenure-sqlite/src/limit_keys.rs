@@ -14,6 +14,9 @@ use crate::value;
 use crate::writing::Writing;
 
 pub(crate) const FIND: &str = "SELECT id, key, said, set_to, named, running, bucket, lanes, grows, blocks FROM limit_key WHERE key = ?1";
+/// All limits, as [`read_limit`] reads them.
+pub(crate) const ALL: &str =
+    "SELECT id, key, said, set_to, named, running, bucket, lanes, grows, blocks FROM limit_key ORDER BY id";
 const FIND_BY_ID: &str =
     "SELECT id, key, said, set_to, named, running, bucket, lanes, grows, blocks FROM limit_key WHERE id = ?1";
 const MAKE: &str = "INSERT INTO limit_key (key) VALUES (?1)";

@@ -50,12 +50,6 @@ const PROBES: &[(&str, &str)] = &[
         WHERE s.state = 1 AND s.lapse IS NULL LIMIT ?1",
     ),
     (
-        "unique key",
-        "SELECT 'a unique key is held by a job that has ended or does not exist: number ' || u.seq
-        FROM unique_key u LEFT JOIN job j ON j.seq = u.seq LEFT JOIN standing s ON s.seq = u.seq
-        WHERE u.until IS NULL AND (j.seq IS NULL OR s.state > 1) LIMIT ?1",
-    ),
-    (
         "tags",
         "SELECT 'the tag ' || t.tag || ' is of job ' || t.seq || ', which does not exist' FROM tag t
         WHERE NOT EXISTS (SELECT 1 FROM job j WHERE j.seq = t.seq) LIMIT ?1",
@@ -245,7 +239,9 @@ fn lanes(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let lane: String = row.get(0)?;
+        // The name may be the part that cannot be read.
+        let lane =
+            String::from_utf8_lossy(row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default()).into_owned();
         let number = |column: usize| row.get::<_, i64>(column);
         let elsewhere: i64 = (2..8).chain([15]).map(number).sum::<rusqlite::Result<i64>>()?;
         let counted =

@@ -16,7 +16,7 @@ pub(crate) const FREE_KEYS: &str = "DELETE FROM unique_key WHERE until IS NOT NU
 pub(crate) const GONE_HOSTS: &str = "DELETE FROM host WHERE until <= ?1
      OR id IN (SELECT id FROM host WHERE until <= ?2 ORDER BY until DESC, id LIMIT -1 OFFSET ?3 + 0)";
 
-/// What pruning did.
+/// The result of a step of pruning.
 struct Pruned {
     jobs: usize,
     /// `true` if a bound stopped it.

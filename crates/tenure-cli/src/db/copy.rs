@@ -156,6 +156,7 @@ fn refused((from, to): &(String, String), why: &CopyRefusal, is_removed: bool) -
             "{FROM}, {from}: {why}. Stop its workers and wait, or pass --even-in-use: concurrent changes may then be \
              missing from the copy, and running jobs run again"
         )),
+        CopyRefusal::Unreadable { .. } => Failure::Conflict(format!("{FROM}, {from}: {why}")),
         CopyRefusal::Changed { .. } => Failure::Conflict(format!(
             "{FROM}, {from}: {why}. The copy in {to} {incomplete}: stop the users of the source{delete} and copy again"
         )),

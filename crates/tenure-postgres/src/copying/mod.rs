@@ -10,6 +10,7 @@ use tenure_store::{Answer, Copies, CopyEnd, Fault, Item, KeyHold, Rest};
 use crate::link::Link;
 use crate::query::Query;
 use crate::records;
+use crate::repair;
 use crate::store::PostgresStore;
 use crate::transaction::Gate;
 use crate::value;
@@ -34,6 +35,10 @@ const END: &str = "DELETE FROM meta WHERE name = 'copying'";
 impl Copies for PostgresStore {
     fn rest(&self) -> Answer<'_, Rest> {
         Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(rest::rest(link))))
+    }
+
+    fn unreadable(&self, at_most: usize) -> Answer<'_, Vec<String>> {
+        Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(unreadable(link, at_most))))
     }
 
     fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
@@ -75,6 +80,10 @@ pub(crate) async fn refuse_part(link: &mut Link) -> Result<(), Fault> {
     Err(Fault::Broken(format!(
         "incomplete copy; remove it (DROP SCHEMA \"{schema}\" CASCADE) and copy again"
     )))
+}
+
+async fn unreadable(link: &mut Link, at_most: usize) -> Result<Vec<String>, Fault> {
+    repair::sentences(link.connection().await?, at_most).await
 }
 
 async fn begin(link: &mut Link) -> Result<Option<String>, Fault> {

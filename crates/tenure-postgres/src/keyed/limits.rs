@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{Bucket, Key, Limit, Meter, Timestamp};
+use tenure_core::{Bucket, Key, Limit, Meter, Terms, Timestamp};
 use tenure_store::{CopiedLimit, Fault, LimitInfo};
+use tokio_postgres::Row;
 
 use super::row::KeyedRow;
 use crate::fault::{is_unreadable, unreadable};
@@ -32,6 +33,8 @@ const KEEP: &str = "INSERT INTO limit_key (key, grows_at, kept)
      ON CONFLICT (key) DO UPDATE SET grows_at = excluded.grows_at, kept = excluded.kept";
 const FORGET: &str = "DELETE FROM limit_key WHERE key = ANY ($1)";
 const GROWN: &str = "SELECT key FROM limit_key WHERE grows_at <= $1 ORDER BY grows_at, key LIMIT $2";
+const NAMED: &str = "SELECT k.lane, k.at, j.terms FROM keyed k
+     LEFT JOIN LATERAL (SELECT terms FROM job WHERE id = k.id LIMIT 1) j ON true WHERE k.limit_key = $1 ORDER BY k.seq";
 const ALL_GROWING: &str = "SELECT key FROM limit_key WHERE grows_at IS NOT NULL ORDER BY grows_at, key";
 
 /// A limit, and what uses it up.
@@ -73,6 +76,11 @@ impl Default for LimitRow {
 }
 
 impl LimitRow {
+    /// A limit with these settings and without jobs.
+    pub(crate) fn anew(set: Option<Limit>, said: Option<u32>, bucket: Bucket) -> Self {
+        Self { set, said, bucket, ..Self::default() }
+    }
+
     pub(super) fn read(text: &str) -> Result<Self, Fault> {
         serde_json::from_str(text).map_err(unreadable)
     }
@@ -211,6 +219,18 @@ impl Writing<'_> {
         self.look_at_limit(&copied.key).await
     }
 
+    /// Counts a limit by the jobs that name it, and lets as many of them into line as it has room for.
+    pub(crate) async fn count_limit_anew(&mut self, key: &Key, mut limit: LimitRow) -> Result<(), Fault> {
+        for row in self.read(vec![Query::new(NAMED).with(key.as_str().to_owned())]).await?.iter().flatten() {
+            let terms = row.get::<_, Option<&str>>(2).and_then(|text| serde_json::from_str(text).ok());
+            let most = terms.as_ref().and_then(|terms: &Terms| terms.limit.as_ref()?.most);
+            limit.hear(most);
+            limit.enter(row.get(0), row.get(1));
+        }
+        self.keys.limits.insert(key.clone(), Some(limit));
+        self.look_at_limit(key).await
+    }
+
     async fn ahead_in_limit(&mut self, key: &Key, place: Place, most: i64) -> Result<i64, Fault> {
         let read = self.read(vec![ahead(key, &place, most)]).await?;
         Ok(read.iter().flatten().next().map_or(0, |row| row.get(0)))
@@ -290,6 +310,13 @@ impl Writing<'_> {
         }
         Ok(())
     }
+}
+
+/// Reads the key, the content and the next look of a limit, as far as they can be read.
+pub(crate) fn is_limit_readable(row: &Row) -> Result<(), Fault> {
+    Key::new("limit", row.get(0)).map_err(unreadable)?;
+    LimitRow::read(row.get(1))?;
+    value::maybe_instant(row, 2).map(drop)
 }
 
 /// How many stand before this place in its lane's line of a limit, counted up to `most`.

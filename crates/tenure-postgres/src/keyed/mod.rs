@@ -14,7 +14,7 @@ mod views;
 mod waits;
 
 pub(crate) use claim::{AROUND, Around, around, reserve};
-pub(crate) use limits::set_limit;
+pub(crate) use limits::{LimitRow, is_limit_readable, set_limit};
 #[cfg(test)]
 pub(crate) use needs::STATEMENTS as NEEDS;
 pub(crate) use needs::{needed, read_needed};

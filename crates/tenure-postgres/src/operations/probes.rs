@@ -166,17 +166,6 @@ pub(super) const PROBES: &[Probe] = &[
                  AND NOT EXISTS (SELECT FROM arrival a WHERE a.seq = d.waiter) LIMIT $3",
     },
     Probe {
-        about: "unique key",
-        table: "unique_key",
-        sql: "SELECT 'a unique key is held by job ' || u.id || ', which '
-                 || CASE WHEN j.seq IS NULL THEN 'does not exist' ELSE 'has ended' END
-             FROM unique_key u LEFT JOIN LATERAL (SELECT seq, lane FROM job WHERE id = u.id LIMIT 1) j ON true
-             WHERE u.ctid >= $1::text::tid AND u.ctid < $2::text::tid AND u.until IS NULL
-                 AND (j.seq IS NULL OR EXISTS (SELECT FROM standing s WHERE s.seq = j.seq AND s.state > 1)
-                     OR EXISTS (SELECT FROM receipt r
-                         WHERE r.lane = j.lane AND r.block = j.seq >> 8 AND has_bit(r.seqs, j.seq))) LIMIT $3",
-    },
-    Probe {
         about: "tags",
         table: "tag",
         sql: "SELECT 'the tag ' || t.tag || ' is of job ' || t.id || ', which does not exist' FROM tag t
@@ -251,12 +240,5 @@ pub(super) const PROBES: &[Probe] = &[
         sql: "SELECT 'entry ' || e.number || ' of the journal ' || e.journal || ' has a number that was never given'
              FROM journal_entry e WHERE e.ctid >= $1::text::tid AND e.ctid < $2::text::tid AND (e.number < 1
                  OR e.number > (SELECT last_value FROM journal_entry_number_seq)) LIMIT $3",
-    },
-    Probe {
-        about: "queues",
-        table: "lane",
-        sql: "SELECT l.kind || ' is in the queue ' || l.queue || ', which does not exist' FROM lane l
-             WHERE l.ctid >= $1::text::tid AND l.ctid < $2::text::tid
-                 AND NOT EXISTS (SELECT FROM queue q WHERE q.name = l.queue) LIMIT $3",
     },
 ];

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tenure_core::JobId;
+use tenure_core::{JobId, Key};
 use tenure_store::Fault;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::shared;
 use crate::connection::Connection;
 use crate::fault::what_is_unreadable;
 use crate::query::Query;
@@ -26,8 +27,8 @@ pub(crate) struct Damage {
     pub reason: String,
 }
 
-/// The part of a job that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The part that cannot be read, or that names what is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Damaged {
     /// Its own row, or what tells of its state.
     Job,
@@ -35,6 +36,18 @@ pub(crate) enum Damaged {
     Attempt(i32),
     /// A log line of the job, by delivery and number.
     Line(i32, i32),
+    /// A unique key that the job holds.
+    UniqueKey(Vec<u8>),
+    /// A limit, by its key.
+    Limit(String),
+    /// A limit that jobs name and that is not there.
+    LostLimit(Key),
+    /// A queue, by its name.
+    Queue(String),
+    /// A queue that a lane names and that is not there.
+    LostQueue(String),
+    /// A lane, by its number. Its jobs cannot be read either.
+    Lane(i32),
 }
 
 const JOBS: &str = "SELECT id FROM job WHERE id > $1 ORDER BY id LIMIT $2";
@@ -50,14 +63,18 @@ const LINES: &str = "SELECT l.delivery, l.number, l.at, l.line, l.seq, j.id
      LEFT JOIN LATERAL (SELECT id FROM job WHERE lane = s.lane AND seq = l.seq LIMIT 1) j ON true
      ORDER BY l.seq, l.delivery, l.number";
 
-/// The first so many parts of jobs that cannot be read. The attempts and log lines of an unreadable job are not told apart
+/// The first so many parts that cannot be read, in the order in which a repair takes them out. The attempts and log lines of an unreadable job are not told apart
 /// from it.
 pub(crate) async fn damages(connection: &mut Connection, at_most: usize) -> Result<Vec<Damage>, Fault> {
-    let mut found = of_jobs(connection, at_most).await?;
-    let jobs: BTreeSet<i64> = found.iter().map(|damage| damage.seq).collect();
+    let mut found = shared::limits(connection).await?;
+    let of_jobs = of_jobs(connection, at_most).await?;
+    let jobs: BTreeSet<i64> = of_jobs.iter().map(|damage| damage.seq).collect();
+    found.extend(of_jobs);
     let mut parts = of_attempts(connection, at_most).await?;
     parts.extend(of_lines(connection, at_most).await?);
+    parts.extend(shared::unique_keys(connection, at_most).await?);
     found.extend(parts.into_iter().filter(|damage| !jobs.contains(&damage.seq)));
+    found.extend(shared::queues_and_lanes(connection).await?);
     found.truncate(at_most);
     Ok(found)
 }
@@ -113,15 +130,25 @@ async fn of_lines(connection: &mut Connection, at_most: usize) -> Result<Vec<Dam
 }
 
 impl Damage {
-    /// The ID of the job, or its number.
+    /// The ID of the job, or its number; of a row that jobs share, no job's.
     pub(crate) fn job(&self) -> String {
         self.id.map_or_else(|| format!("number {}", self.seq), |id| id.to_string())
+    }
+
+    /// The subject of a finding about it.
+    pub(crate) fn about(&self) -> &'static str {
+        match &self.what {
+            Damaged::Job | Damaged::Attempt(_) | Damaged::Line(..) => "unreadable",
+            Damaged::UniqueKey(_) => "unique key",
+            Damaged::Limit(_) | Damaged::LostLimit(_) => "limits",
+            Damaged::Lane(_) | Damaged::Queue(_) | Damaged::LostQueue(_) => "queues",
+        }
     }
 
     /// A sentence about it.
     pub(crate) fn sentence(&self) -> String {
         let (job, reason) = (self.job(), &self.reason);
-        match self.what {
+        match &self.what {
             Damaged::Job => format!("job {job} cannot be read: {reason}"),
             Damaged::Attempt(delivery) => {
                 format!("attempt {delivery} of job {job} cannot be read: {reason}")
@@ -129,6 +156,18 @@ impl Damage {
             Damaged::Line(delivery, number) => {
                 format!("log line {number} of attempt {delivery} of job {job} cannot be read: {reason}")
             }
+            Damaged::UniqueKey(_) => format!("the unique key of job {job} cannot be used: {reason}"),
+            Damaged::Lane(number) => format!("lane {number} cannot be read: {reason}"),
+            Damaged::Queue(name) => {
+                format!(
+                    "queue {name:?} cannot be read: {reason}; a repair pauses it, because its settings are lost"
+                )
+            }
+            Damaged::LostQueue(name) => {
+                format!("queue {name:?} is not there: {reason}; a repair makes it, paused")
+            }
+            Damaged::Limit(key) => format!("limit {key:?} cannot be read: {reason}"),
+            Damaged::LostLimit(key) => format!("limit {:?} has to be counted again: {reason}", key.as_str()),
         }
     }
 }

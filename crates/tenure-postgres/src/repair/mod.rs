@@ -3,14 +3,18 @@
 
 mod damage;
 mod salvage;
+mod shared;
 
 use std::sync::Arc;
 
+use tenure_core::Bucket;
 use tenure_store::{Fault, Finding, Quarantined, Repaired};
 
 pub(crate) use self::damage::damages;
 use self::damage::{Damage, Damaged};
 use crate::Options;
+use crate::connection::Connection;
+use crate::keyed::LimitRow;
 use crate::link::Link;
 use crate::operations::{check, database};
 use crate::query::Query;
@@ -24,7 +28,7 @@ use crate::writing::Writing;
 const AT_ONCE: usize = 500;
 
 /// Statements that copy the rows of a job, given its number, its ID, the reason and the instant.
-const KEEP_JOB: [&str; 9] = [
+const KEEP_JOB: [&str; 10] = [
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
      SELECT $4::bigint, $1::bigint, $2::text, 'job', $3::text, row_to_json(t)::text FROM job t WHERE t.id = $2::text::uuid",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
@@ -39,6 +43,8 @@ const KEEP_JOB: [&str; 9] = [
      SELECT $4::bigint, $1::bigint, $2::text, 'unique_key', $3::text, row_to_json(t)::text FROM unique_key t WHERE t.seq = $1",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
      SELECT $4::bigint, $1::bigint, $2::text, 'dependency', $3::text, row_to_json(t)::text FROM dependency t WHERE t.waiter = $1",
+    "INSERT INTO quarantine (at, seq, id, source, reason, content)
+     SELECT $4::bigint, $1::bigint, $2::text, 'needed_by', $3::text, row_to_json(t)::text FROM needed_by t WHERE t.waiter = $1",
     "INSERT INTO quarantine (at, seq, id, source, reason, content)
      SELECT $4::bigint, $1::bigint, $2::text, 'granted', $3::text, row_to_json(t)::text FROM granted t
      WHERE t.block = $1 >> 8 AND has_bit(t.seqs, $1)",
@@ -80,8 +86,8 @@ pub async fn repair(url: &str, options: Options, dry_run: bool) -> Result<Repair
     let found = damages(connection, AT_ONCE).await?;
     let mut repaired = Repaired { moved: Vec::new(), more: found.len() >= AT_ONCE };
     for damage in &found {
-        let rows = if dry_run { 0 } else { take(&mut link, damage).await? };
-        if dry_run || rows > 0 {
+        let rows = if dry_run { Some(0) } else { take(&mut link, damage).await? };
+        if let Some(rows) = rows {
             repaired.moved.push(Quarantined { job: damage.job(), what: damage.sentence(), rows });
         }
     }
@@ -91,8 +97,8 @@ pub async fn repair(url: &str, options: Options, dry_run: bool) -> Result<Repair
     Ok(repaired)
 }
 
-/// Takes one of them out of the way; answers how many rows were moved.
-async fn take(link: &mut Link, damage: &Damage) -> Result<u64, Fault> {
+/// Takes one of them out of the way; answers how many rows were moved, or `None` if it is not there any more.
+async fn take(link: &mut Link, damage: &Damage) -> Result<Option<u64>, Fault> {
     let mut tries = 0;
     loop {
         let taken = try_take(link, damage).await;
@@ -102,21 +108,35 @@ async fn take(link: &mut Link, damage: &Damage) -> Result<u64, Fault> {
     }
 }
 
-async fn try_take(link: &mut Link, damage: &Damage) -> Result<u64, Fault> {
+async fn try_take(link: &mut Link, damage: &Damage) -> Result<Option<u64>, Fault> {
     let (mut writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;
-    let rows = match damage.what {
+    let rows = match &damage.what {
         Damaged::Job => writing.take_job(damage).await?,
         Damaged::Attempt(delivery) => {
-            let query = writing.keeping(TAKE_ATTEMPT, damage).with(delivery);
+            let query = writing.keeping(TAKE_ATTEMPT, damage).with(*delivery);
             writing.count(vec![query]).await?
         }
         Damaged::Line(delivery, number) => {
-            let query = writing.keeping(TAKE_LINE, damage).with(delivery).with(number);
+            let query = writing.keeping(TAKE_LINE, damage).with(*delivery).with(*number);
             writing.count(vec![query]).await?
+        }
+        Damaged::UniqueKey(key) => writing.take_unique_key(damage, key).await?,
+        Damaged::Limit(name) => writing.take_limit(damage, name).await?,
+        Damaged::Queue(name) => writing.take_queue(damage, name).await?,
+        Damaged::Lane(lane) => writing.take_lane(damage, *lane).await?,
+        Damaged::LostQueue(name) => {
+            writing.make_queue(name)?;
+            0
+        }
+        Damaged::LostLimit(key) => {
+            writing.count_limit_anew(key, LimitRow::anew(None, None, Bucket::FULL)).await?;
+            0
         }
     };
     writing.commit().await?;
-    Ok(rows)
+    // Of what is not there nothing is moved.
+    let is_lost = matches!(damage.what, Damaged::LostQueue(_) | Damaged::LostLimit(_));
+    Ok((rows > 0 || is_lost).then_some(rows))
 }
 
 impl Writing<'_> {
@@ -171,11 +191,13 @@ impl Writing<'_> {
 }
 
 /// The findings about rows that cannot be read.
-pub(crate) async fn findings(
-    connection: &mut crate::connection::Connection,
-    at_most: usize,
-) -> Result<Vec<Finding>, Fault> {
+pub(crate) async fn findings(connection: &mut Connection, at_most: usize) -> Result<Vec<Finding>, Fault> {
     let found = damages(connection, at_most).await?;
-    let finding = |damage: &Damage| Finding { about: "unreadable".to_owned(), what: damage.sentence() };
+    let finding = |damage: &Damage| Finding { about: damage.about().to_owned(), what: damage.sentence() };
     Ok(found.iter().map(finding).collect())
+}
+
+/// A sentence about each of the first so many rows that cannot be read.
+pub(crate) async fn sentences(connection: &mut Connection, at_most: usize) -> Result<Vec<String>, Fault> {
+    Ok(damages(connection, at_most).await?.iter().map(Damage::sentence).collect())
 }

@@ -11,7 +11,7 @@ use tenure_store::{Answer, Copies, CopyEnd, Item, KeyHold, Rest};
 use crate::command::Command;
 use crate::value;
 use crate::writing::Writing;
-use crate::{SqliteStore, epoch, records};
+use crate::{SqliteStore, epoch, records, repair};
 
 /// What is in the file while it is part of a copy.
 const BEGIN: &str = "INSERT INTO meta (name, value) VALUES ('copying', 1)";
@@ -30,6 +30,10 @@ impl Copies for SqliteStore {
     fn rest(&self) -> Answer<'_, Rest> {
         let is_new_backup = self.is_new_backup;
         Box::pin(self.read(move |conn, _| rest::rest(conn, is_new_backup)))
+    }
+
+    fn unreadable(&self, at_most: usize) -> Answer<'_, Vec<String>> {
+        Box::pin(self.read(move |conn, _| repair::sentences(conn, at_most)))
     }
 
     fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Result, Row};
+use tenure_core::Key;
 
+use super::{limits, shared};
 use crate::fault::{is_unreadable, what_is_unreadable};
 use crate::rows::{ALL, plain};
 use crate::{attempts, value, views};
@@ -17,8 +19,8 @@ pub(crate) struct Damage {
     pub reason: String,
 }
 
-/// The part of a job that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The part that cannot be read, or that names what is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Damaged {
     /// Its own row, or its standing.
     Job,
@@ -26,6 +28,18 @@ pub(crate) enum Damaged {
     Attempt(i64),
     /// A log line of the job, by delivery and number.
     Line(i64, i64),
+    /// A unique key that the job holds.
+    UniqueKey(Vec<u8>),
+    /// A lane, by its number. Its jobs cannot be read either.
+    Lane(i64),
+    /// A queue, by the bytes of its name.
+    Queue(Vec<u8>),
+    /// A queue that a lane names and that is not there.
+    LostQueue(String),
+    /// A limit, by its number.
+    Limit(i64),
+    /// A limit that jobs name and that is not there, or not where they look for it.
+    LostLimit(Key),
 }
 
 const ATTEMPTS: &str =
@@ -44,11 +58,14 @@ pub(crate) fn damages(conn: &Connection, at_most: usize) -> Result<Vec<Damage>> 
     scan(conn, ATTEMPTS, at_most, |row| attempts::read(row).map(drop), of_attempt, &mut found)?;
     let of_line = |row: &Row<'_>| Ok((row.get(4)?, Damaged::Line(row.get(0)?, row.get(1)?)));
     scan(conn, LINES, at_most, |row| views::line(row).map(drop), of_line, &mut found)?;
+    shared::damages(conn, at_most, &mut found)?;
+    limits::damages(conn, at_most, &mut found)?;
     found.retain(|damage| damage.what == Damaged::Job || !jobs.contains(&damage.seq));
     Ok(found)
 }
 
-fn scan(
+/// Notes the rows that cannot be read.
+pub(super) fn scan(
     conn: &Connection,
     sql: &str,
     at_most: usize,
@@ -73,10 +90,20 @@ fn scan(
 }
 
 impl Damage {
+    /// The subject of a finding about it.
+    pub(crate) fn about(&self) -> &'static str {
+        match &self.what {
+            Damaged::Job | Damaged::Attempt(_) | Damaged::Line(..) => "unreadable",
+            Damaged::UniqueKey(_) => "unique key",
+            Damaged::Limit(_) | Damaged::LostLimit(_) => "limits",
+            Damaged::Lane(_) | Damaged::Queue(_) | Damaged::LostQueue(_) => "queues",
+        }
+    }
+
     /// A sentence about it.
     pub(crate) fn sentence(&self, conn: &Connection) -> Result<String> {
         let (job, reason) = (name(conn, self.seq)?, &self.reason);
-        Ok(match self.what {
+        Ok(match &self.what {
             Damaged::Job => format!("job {job} cannot be read: {reason}"),
             Damaged::Attempt(delivery) => {
                 format!("attempt {delivery} of job {job} cannot be read: {reason}")
@@ -84,6 +111,19 @@ impl Damage {
             Damaged::Line(delivery, number) => {
                 format!("log line {number} of attempt {delivery} of job {job} cannot be read: {reason}")
             }
+            Damaged::UniqueKey(_) => format!("the unique key of job {job} cannot be used: {reason}"),
+            Damaged::Lane(number) => format!("lane {number} cannot be read: {reason}"),
+            Damaged::Queue(name) => {
+                let name = String::from_utf8_lossy(name);
+                format!(
+                    "queue {name:?} cannot be read: {reason}; a repair pauses it, because its settings are lost"
+                )
+            }
+            Damaged::LostQueue(name) => {
+                format!("queue {name:?} is not there: {reason}; a repair makes it, paused")
+            }
+            Damaged::Limit(number) => format!("limit {number} cannot be read: {reason}"),
+            Damaged::LostLimit(key) => format!("limit {:?} has to be counted again: {reason}", key.as_str()),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Keeping rows as they are.
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Params, Result, Row, params};
+use rusqlite::{Connection, Params, Result, Row, ToSql, params};
 use serde_json::{Map, Value, json};
 use tenure_core::Timestamp;
 
@@ -11,19 +11,29 @@ const KEEP: &str =
     "INSERT INTO quarantine (at, seq, id, source, reason, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 /// The tables whose rows are a job's own.
-const OF_JOB: [&str; 7] = ["job", "standing", "attempt", "log", "tag", "unique_key", "dependency"];
+const OF_JOB: [&str; 8] =
+    ["job", "standing", "attempt", "log", "tag", "unique_key", "dependency", "needed_by"];
 
 /// Moves rows of one job into quarantine.
 pub(super) struct Keeper<'k> {
     conn: &'k Connection,
     now: Timestamp,
     damage: &'k Damage,
-    id: String,
+    /// The ID of the job, or its number; `None` for a row that jobs share.
+    id: Option<String>,
 }
 
 impl<'k> Keeper<'k> {
     pub(super) fn new(conn: &'k Connection, now: Timestamp, damage: &'k Damage) -> Result<Self> {
-        Ok(Self { conn, now, damage, id: name(conn, damage.seq)? })
+        let id = match damage.seq {
+            0 => None,
+            seq => Some(name(conn, seq)?),
+        };
+        Ok(Self { conn, now, damage, id })
+    }
+
+    pub(super) fn damage(&self) -> &'k Damage {
+        self.damage
     }
 
     /// Copies all rows of the job; answers how many.
@@ -36,22 +46,23 @@ impl<'k> Keeper<'k> {
     }
 
     pub(super) fn keep_attempt(&self, delivery: i64) -> Result<u64> {
-        self.take("attempt", "seq = ?1 AND delivery = ?2", &[self.damage.seq, delivery])
+        self.take("attempt", "seq = ?1 AND delivery = ?2", &[&self.damage.seq, &delivery])
     }
 
     pub(super) fn keep_line(&self, delivery: i64, number: i64) -> Result<u64> {
-        let key = [self.damage.seq, delivery, number];
+        let key: [&dyn ToSql; 3] = [&self.damage.seq, &delivery, &number];
         self.take("log", "seq = ?1 AND delivery = ?2 AND number = ?3", &key)
     }
 
-    fn take(&self, table: &str, which: &str, key: &[i64]) -> Result<u64> {
-        let key = || rusqlite::params_from_iter(key.iter());
-        let rows = self.copy(table, which, key())?;
-        self.conn.prepare_cached(&format!("DELETE FROM {table} WHERE {which}"))?.execute(key())?;
+    /// Moves the rows of a table with this key; answers how many.
+    pub(super) fn take(&self, table: &str, which: &str, key: &[&dyn ToSql]) -> Result<u64> {
+        let rows = self.copy(table, which, key)?;
+        self.conn.prepare_cached(&format!("DELETE FROM {table} WHERE {which}"))?.execute(key)?;
         Ok(rows)
     }
 
-    fn copy(&self, table: &str, which: &str, key: impl Params) -> Result<u64> {
+    /// Copies the rows of a table with this key; answers how many.
+    pub(super) fn copy(&self, table: &str, which: &str, key: impl Params) -> Result<u64> {
         let mut statement = self.conn.prepare_cached(&format!("SELECT * FROM {table} WHERE {which}"))?;
         let mut keep = self.conn.prepare_cached(KEEP)?;
         let (mut rows, mut count) = (statement.query(key)?, 0);

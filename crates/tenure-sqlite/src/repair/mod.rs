@@ -3,7 +3,9 @@
 
 mod damage;
 mod keep;
+mod limits;
 mod salvage;
+mod shared;
 
 use std::path::Path;
 
@@ -76,37 +78,56 @@ pub fn repair(path: &Path, options: &Options, clock: &dyn Clock, dry_run: bool) 
     let txn = conn.unchecked_transaction().map_err(fail)?;
     // The file is locked before it is looked at: what was found stays as it is.
     txn.execute("UPDATE meta SET value = value + 1 WHERE name = 'lanes'", []).map_err(fail)?;
-    let mut writing = Writing::begin(&txn, &mut memory, clock.now(), false).map_err(fail)?;
-    let repaired = writing.repair().map_err(fail)?;
-    writing.finish().map_err(fail)?;
-    if !repaired.moved.is_empty() {
-        recount(&txn).map_err(fail)?;
-    }
+    let repaired = repair_in(&txn, &mut memory, clock).map_err(fail)?;
     txn.commit().map_err(fail)?;
     Ok(repaired)
 }
 
+/// Takes the damage out, in an order in which all that is left can be read: what jobs share, then jobs, then what is counted
+/// by jobs.
+fn repair_in(conn: &Connection, memory: &mut Memory, clock: &dyn Clock) -> Result<Repaired> {
+    let found = damages(conn, AT_ONCE)?;
+    let now = clock.now();
+    let keepers = found.iter().map(|damage| Keeper::new(conn, now, damage)).collect::<Result<Vec<_>>>()?;
+    let mut moved = found.iter().map(|damage| told(conn, damage, 0)).collect::<Result<Vec<_>>>()?;
+    let (rows, stand_ins) = shared::make_readable(&keepers, conn)?;
+    let mut lost = Vec::new();
+    for ((keeper, told), rows) in keepers.iter().zip(&mut moved).zip(rows) {
+        let (taken, limit) = limits::take(keeper, conn)?;
+        told.rows = rows + taken;
+        lost.extend(limit);
+    }
+    let mut writing = Writing::begin(conn, memory, now, false)?;
+    for (keeper, told) in keepers.iter().zip(&mut moved) {
+        told.rows += writing.take_damage(keeper)?;
+    }
+    writing.count_limits_anew(lost)?;
+    writing.finish()?;
+    shared::finish(conn, &stand_ins)?;
+    if !moved.is_empty() {
+        recount(conn)?;
+    }
+    Ok(Repaired { moved, more: found.len() >= AT_ONCE })
+}
+
 impl Writing<'_> {
-    fn repair(&mut self) -> Result<Repaired> {
-        let damages = damages(self.conn, AT_ONCE)?;
-        let more = damages.len() >= AT_ONCE;
-        let mut moved = Vec::with_capacity(damages.len());
-        for damage in &damages {
-            let (conn, seq) = (self.conn, damage.seq);
-            let keeper = Keeper::new(conn, self.now, damage)?;
-            let mut told = told(conn, damage, 0)?;
-            told.rows = match damage.what {
-                Damaged::Job => {
-                    let rows = keeper.keep_job()?;
-                    self.let_go(seq)?;
-                    rows
-                }
-                Damaged::Attempt(delivery) => keeper.keep_attempt(delivery)?,
-                Damaged::Line(delivery, number) => keeper.keep_line(delivery, number)?,
-            };
-            moved.push(told);
+    /// Moves what belongs to one job; answers how many rows.
+    fn take_damage(&mut self, keeper: &Keeper<'_>) -> Result<u64> {
+        match &keeper.damage().what {
+            Damaged::Job => {
+                let rows = keeper.keep_job()?;
+                self.let_go(keeper.damage().seq)?;
+                Ok(rows)
+            }
+            Damaged::Attempt(delivery) => keeper.keep_attempt(*delivery),
+            Damaged::Line(delivery, number) => keeper.keep_line(*delivery, *number),
+            Damaged::UniqueKey(key) => self.take_unique_key(keeper, key),
+            Damaged::Lane(_)
+            | Damaged::Queue(_)
+            | Damaged::LostQueue(_)
+            | Damaged::Limit(_)
+            | Damaged::LostLimit(_) => Ok(0),
         }
-        Ok(Repaired { moved, more })
     }
 
     /// Removes a job that cannot be read. Jobs that wait for it go on, as if it had been deleted.
@@ -141,9 +162,12 @@ fn recount(conn: &Connection) -> Result<()> {
 
 /// The findings about rows that cannot be read.
 pub(crate) fn findings(conn: &Connection, at_most: usize) -> Result<Vec<Finding>> {
-    let found = damages(conn, at_most)?;
-    found
-        .iter()
-        .map(|damage| Ok(Finding { about: "unreadable".to_owned(), what: damage.sentence(conn)? }))
-        .collect()
+    let finding =
+        |damage: &Damage| Ok(Finding { about: damage.about().to_owned(), what: damage.sentence(conn)? });
+    damages(conn, at_most)?.iter().map(finding).collect()
+}
+
+/// A sentence about each of the first so many rows that cannot be read.
+pub(crate) fn sentences(conn: &Connection, at_most: usize) -> Result<Vec<String>> {
+    damages(conn, at_most)?.iter().map(|damage| damage.sentence(conn)).collect()
 }

@@ -89,7 +89,8 @@ fn lenient(conn: &Connection, row: &Row<'_>, place: Option<&Place>) -> Result<St
         cancel: None,
         progress: None,
     };
-    let lane = raw(row, 4).filter(|_| value::kind(row, 3).is_ok()).or(place.map(|place| place.lane));
+    // Where it stands it was counted, whatever its own row says.
+    let lane = place.map(|place| place.lane).or_else(|| raw(row, 4));
     Ok(Stored { job, lane: lane.unwrap_or(0), begun: is_begun })
 }
 

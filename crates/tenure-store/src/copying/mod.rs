@@ -22,6 +22,9 @@ pub trait Copies: Send + Sync {
     /// What no view shows.
     fn rest(&self) -> Answer<'_, Rest>;
 
+    /// Looks at everything that a copy reads, and returns a sentence about each of the first `at_most` unreadable rows.
+    fn unreadable(&self, at_most: usize) -> Answer<'_, Vec<String>>;
+
     /// A page of the unique keys that are held, by key.
     fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>>;
 
@@ -79,10 +82,21 @@ pub enum CopyRefusal {
     /// Somebody may be using the source. Nothing has happened.
     #[error("the store is in use: {}", in_words(.0))]
     InUse(Vec<InTheWay>),
-    /// The source is not what it was when copying began, or has what this version cannot read. The copy is not whole.
+    /// The source has rows that this version cannot read. Nothing has happened.
     #[error(
-        "the store changed during the copy, or some of it is unreadable: read {found} instead of {expected}"
+        "{} of this store cannot be read: {}; run `tenure db repair`, which moves them into quarantine, then copy again",
+        counted(*.count, *.is_all), .first.join("; ")
     )]
+    Unreadable {
+        /// Number of rows that were found.
+        count: usize,
+        /// `false` if there may be more.
+        is_all: bool,
+        /// A sentence about each of the first ones, with the ID of its job.
+        first: Vec<String>,
+    },
+    /// The source is not what it was when copying began. The copy is not whole.
+    #[error("the store changed during the copy: read {found} instead of {expected}")]
     Changed {
         /// What it keeps.
         expected: Totals,
@@ -97,6 +111,18 @@ pub enum CopyRefusal {
         /// What it keeps.
         found: Totals,
     },
+}
+
+/// Most unreadable rows that are counted, and those of them that are told.
+const UNREADABLE: usize = 1_000;
+const UNREADABLE_TOLD: usize = 3;
+
+fn counted(count: usize, is_all: bool) -> String {
+    match (count, is_all) {
+        (1, true) => "1 row".to_owned(),
+        (count, true) => format!("{count} rows"),
+        (count, false) => format!("at least {count} rows"),
+    }
 }
 
 fn in_words(those: &[InTheWay]) -> String {
@@ -128,6 +154,12 @@ pub async fn copy(
         if !in_the_way.is_empty() {
             return refused(CopyRefusal::InUse(in_the_way));
         }
+    }
+    let mut unreadable = source.unreadable(UNREADABLE).await?;
+    if !unreadable.is_empty() {
+        let (count, is_all) = (unreadable.len(), unreadable.len() < UNREADABLE);
+        unreadable.truncate(UNREADABLE_TOLD);
+        return refused(CopyRefusal::Unreadable { count, is_all, first: unreadable });
     }
     let there = target.rest().await?;
     if let Some(what) = target.begin_copy().await? {

@@ -22,6 +22,11 @@ impl Copies for MemoryStore {
         })
     }
 
+    fn unreadable(&self, _at_most: usize) -> Answer<'_, Vec<String>> {
+        // Memory keeps values of the domain, not rows.
+        self.answer(|_, _| Vec::new())
+    }
+
     fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
         self.answer(move |rows, _| {
             let held = rows.keys.behind(behind).take(at_most);
