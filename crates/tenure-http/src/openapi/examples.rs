@@ -64,8 +64,8 @@ fn of_settings(operation: &str) -> Option<Value> {
         "put_queue" => json!({ "max_running": 4, "rate": { "limit": 100, "per_seconds": 60.0 } }),
         "patch_queue" => json!({ "max_running": 8 }),
         "purge_queue" => json!({ "confirm": "images", "states": ["queued"] }),
-        "put_kind" => {
         "put_limit" => json!({ "max_running": 2, "rate": { "limit": 20, "per_seconds": 1.0, "burst": 1 } }),
+        "put_kind" => {
             json!({ "description": "Resizes a photo", "default_queue": "images", "schema": schema })
         }
         "create_schedule" => json!({ "name": "nightly", "spec": spec, "job": { "kind": "report" } }),
