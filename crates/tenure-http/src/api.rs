@@ -212,6 +212,11 @@ impl Api {
         &self.who
     }
 
+    /// Returns `true` if the client may read what the scope `read` allows.
+    pub(crate) fn may_read(&self) -> bool {
+        self.access() == Access::Open || self.who.may_read()
+    }
+
     /// How much of jobs he is shown.
     pub(crate) fn view(&self) -> View {
         self.who.view(self.reveals)

@@ -2,7 +2,10 @@
 
 mod examples;
 mod headers;
+mod kinds;
 mod parameters;
+
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -14,10 +17,12 @@ use tenure::StateName;
 use crate::access::{Access, Needs};
 use crate::answer;
 use crate::api::Api;
+use crate::kinds::known::KindSchema;
 use crate::plain;
-use crate::problem::ProblemType;
+use crate::problem::{Problem, ProblemType};
 use crate::routes::{self, Answer, Endpoint};
 use crate::tag::Tag;
+use crate::wire::Submit;
 use headers::headers;
 use parameters::{parameters, parts};
 
@@ -80,6 +85,23 @@ impl Schemas {
         reference
     }
 
+    /// A job whose kind the path names.
+    pub(crate) fn kind_job(&mut self) -> Value {
+        self.of::<Submit>();
+        let definitions = self.generator.definitions_mut();
+        let mut schema = definitions.get("Submit").cloned().unwrap_or_default();
+        schema["description"] = json!("A job to enqueue, of the kind in the path.");
+        if let Some(fields) = schema["properties"].as_object_mut() {
+            fields.remove("kind");
+        }
+        // Nothing else is required. OpenAPI 3.0 does not allow an empty list.
+        if let Some(fields) = schema.as_object_mut() {
+            fields.remove("required");
+        }
+        definitions.insert("KindJob".to_owned(), schema);
+        json!({ "$ref": "#/components/schemas/KindJob" })
+    }
+
     /// Any JSON.
     pub(crate) fn any(&mut self) -> Value {
         json!({})
@@ -91,19 +113,24 @@ impl Schemas {
 }
 
 /// `GET /openapi.json`
-pub(crate) async fn get(api: Api, headers: HeaderMap) -> Response {
-    shown(&api, &headers, Words::New)
+pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Problem> {
+    let kinds = match api.may_read() {
+        true => api.kinds().schemas(api.tenure()).await?,
+        false => Arc::default(),
+    };
+    let kinds = kinds.iter().filter(|kind| api.reach().covers_kind(&kind.kind)).cloned().collect();
+    Ok(shown(&api, &headers, Words::New, kinds))
 }
 
 /// `GET /openapi-3.0.json`
 pub(crate) async fn get_3_0(api: Api, headers: HeaderMap) -> Response {
-    shown(&api, &headers, Words::Old)
+    shown(&api, &headers, Words::Old, Vec::new())
 }
 
-fn shown(api: &Api, headers: &HeaderMap, words: Words) -> Response {
+fn shown(api: &Api, headers: &HeaderMap, words: Words, kinds: Vec<KindSchema>) -> Response {
     let url = format!("{}{}", api.site().server(), api.site().prefix());
     let url = if url.is_empty() { "/".to_owned() } else { url };
-    let document = document(words, &Described { url, access: api.access() });
+    let document = document(words, &Described { url, access: api.access(), kinds });
     let tag = Tag::of(document.to_string().as_bytes());
     if tag.is_known(headers) {
         answer::not_modified(&tag)
@@ -117,12 +144,14 @@ pub(crate) struct Described {
     /// Its URL.
     pub(crate) url: String,
     pub(crate) access: Access,
+    /// Kinds with a schema, by name. Only version 3.1 can express them.
+    pub(crate) kinds: Vec<KindSchema>,
 }
 
 impl Default for Described {
     /// The server that `tenure serve` starts without settings.
     fn default() -> Self {
-        Self { url: "http://localhost:8368".to_owned(), access: Access::Open }
+        Self { url: "http://localhost:8368".to_owned(), access: Access::Open, kinds: Vec::new() }
     }
 }
 
@@ -154,7 +183,7 @@ pub(crate) fn document(words: Words, server: &Described) -> Value {
         Words::New => "3.1.0",
         Words::Old => "3.0.3",
     };
-    json!({
+    let mut document = json!({
         "openapi": version,
         "info": {
             "title": "Tenure",
@@ -170,7 +199,14 @@ pub(crate) fn document(words: Words, server: &Described) -> Value {
             "schemas": components,
             "securitySchemes": { "access_token": { "type": "http", "scheme": "bearer" } },
         },
-    })
+    });
+    if words == Words::New {
+        let omitted = kinds::add(&mut document, &server.kinds);
+        if let Some(fields) = document.as_object_mut().filter(|_| omitted > 0) {
+            fields.insert("x-omitted-kinds".to_owned(), json!(omitted));
+        }
+    }
+    document
 }
 
 fn operation(endpoint: &Endpoint, access: Access, schemas: &mut Schemas) -> Value {
@@ -214,7 +250,7 @@ fn sentence(text: &str) -> String {
 /// The access token that an operation needs.
 fn required(needs: Needs) -> String {
     match needs {
-        Needs::Nothing => "Needs no access token.".to_owned(),
+        Needs::Nothing | Needs::Optional => "Needs no access token.".to_owned(),
         Needs::Anyone => "Any access token may call it.".to_owned(),
         Needs::One(scopes) => {
             let scopes: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
@@ -227,6 +263,7 @@ fn required(needs: Needs) -> String {
 fn security(needs: Needs, access: Access) -> Vec<Value> {
     match (needs, access) {
         (Needs::Nothing, _) => Vec::new(),
+        (Needs::Optional, _) => vec![json!({}), json!({ "access_token": [] })],
         (_, Access::Tokens) => vec![json!({ "access_token": [] })],
         (_, Access::Open) => vec![json!({ "access_token": [] }), json!({})],
     }
@@ -258,7 +295,7 @@ fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
     let with_a_body = endpoint.takes.body.map(|_| WITH_A_BODY).into_iter().flatten();
     let guarded: &[ProblemType] = match endpoint.needs {
         Needs::Nothing => &[],
-        Needs::Anyone => &[ProblemType::Unauthenticated, ProblemType::RateLimited],
+        Needs::Anyone | Needs::Optional => &[ProblemType::Unauthenticated, ProblemType::RateLimited],
         Needs::One(_) => &[ProblemType::Unauthenticated, ProblemType::Forbidden, ProblemType::RateLimited],
     };
     let with_parts = parts(endpoint.path).map(|_| ProblemType::Validation);

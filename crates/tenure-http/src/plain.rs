@@ -25,6 +25,9 @@ pub(crate) fn group(endpoint: &Endpoint) -> &'static str {
     if by_workers && !endpoint.path.starts_with("/v1/leases") {
         return "workers";
     }
+    if endpoint.path.ends_with("/jobs") {
+        return "jobs";
+    }
     match endpoint.path.trim_start_matches("/v1").split('/').nth(1).unwrap_or_default() {
         "jobs" | "queue" | "bulk" => "jobs",
         "workers" => "workers",
@@ -81,7 +84,7 @@ pub(crate) fn say_plainly(part: &mut Value) {
 }
 
 /// Names the format of IDs and whole numbers. Without one, generators take 32 bits, and do not compile if a limit needs more.
-fn say_formats(fields: &mut Map<String, Value>) {
+pub(crate) fn say_formats(fields: &mut Map<String, Value>) {
     if fields.get("pattern").and_then(Value::as_str) == Some(shape::ID) {
         fields.insert("format".to_owned(), json!("uuid"));
     }

@@ -53,6 +53,11 @@ impl Who {
         }
     }
 
+    /// Returns `true` if the access token has the scope `read`.
+    pub(crate) fn may_read(&self) -> bool {
+        Needs::One(&[Scope::Read]).are_met(self.scopes())
+    }
+
     /// Whether he may ask to be shown what is hidden.
     fn may_reveal(&self) -> bool {
         self.scopes().iter().any(|scope| matches!(scope, Scope::Manage | Scope::Admin))
@@ -85,7 +90,7 @@ pub(crate) async fn guarded(
         Ok(who) => who,
         Err(problem) => return refused(problem),
     };
-    if api.is_read_only() && changes && !matches!(needs, Needs::Nothing | Needs::Anyone) {
+    if api.is_read_only() && changes && !matches!(needs, Needs::Nothing | Needs::Optional | Needs::Anyone) {
         let detail = "this server is read-only; send changes to another server";
         return Problem::new(ProblemType::ReadOnly, detail).into_response();
     }
@@ -138,7 +143,12 @@ async fn who(
     headers: &HeaderMap,
     remote: Option<Remote>,
 ) -> Result<Who, Problem> {
-    if api.access() == Access::Open || needs == Needs::Nothing {
+    let is_anonymous = match needs {
+        Needs::Nothing => true,
+        Needs::Optional => !headers.contains_key(AUTHORIZATION),
+        Needs::Anyone | Needs::One(_) => false,
+    };
+    if api.access() == Access::Open || is_anonymous {
         return Ok(Who(None));
     }
     let nobody = |detail: &str| Problem::new(ProblemType::Unauthenticated, detail);

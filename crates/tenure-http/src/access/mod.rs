@@ -58,6 +58,8 @@ pub enum Scope {
 pub(crate) enum Needs {
     /// Nothing: it tells nothing that anybody may not know.
     Nothing,
+    /// Nothing; with an access token that reads, the answer has more.
+    Optional,
     /// Any access token.
     Anyone,
     /// One of these rights.
@@ -94,7 +96,7 @@ impl Needs {
     /// Whether somebody with these rights may.
     pub(crate) fn are_met(self, by: &[Scope]) -> bool {
         match self {
-            Self::Nothing | Self::Anyone => true,
+            Self::Nothing | Self::Optional | Self::Anyone => true,
             Self::One(of) => by.iter().any(|has| of.iter().any(|needed| has.gives(*needed))),
         }
     }
@@ -104,7 +106,7 @@ impl Needs {
     pub(crate) fn is_audited(self, by: &[Scope]) -> bool {
         let is_operators = |scope: &Scope| matches!(scope, Scope::Manage | Scope::Admin);
         match self {
-            Self::Nothing | Self::Anyone => false,
+            Self::Nothing | Self::Optional | Self::Anyone => false,
             Self::One(of) if of.iter().all(is_operators) => true,
             Self::One(of) if of.contains(&Scope::Work) && of.iter().any(is_operators) => true,
             Self::One(of) => of.iter().any(is_operators) && by.iter().any(is_operators),
@@ -122,6 +124,7 @@ impl fmt::Display for Needs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("nothing"),
+            Self::Optional => f.write_str("nothing; more with read"),
             Self::Anyone => f.write_str("any access token"),
             Self::One(of) => {
                 f.write_str(&of.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" or "))

@@ -1,18 +1,20 @@
 //! Enqueueing one job.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::LOCATION;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use tenure::{Accepted, Draft, JobId, JobRecord, Tenure};
+use serde_json::value::RawValue;
+use tenure::{Accepted, Draft, Invalid, JobId, JobRecord, Tenure};
 
 use crate::answer::{PREFERENCE_APPLIED, REPLAYED, Shown, json};
 use crate::api::Api;
 use crate::body;
 use crate::hide::{Hiding, View};
-use crate::id::Id;
+use crate::id::{Id, Named};
 use crate::item::made as made_by;
 use crate::jobs::{admit, told};
 use crate::once::{Did, Once};
@@ -29,13 +31,43 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let text = body::read(&api, body, BODY_BYTES).await?;
     let submit: Submit = body::json(&headers, &text)?;
     let once = Once::of(&headers, &[b"POST /v1/jobs", &text])?;
-    let (accepted, replayed) = sent(&api, submit, None, &headers, once).await?;
-    met(&api, accepted).await?;
+    posted(&api, &headers, submit, once).await
+}
+
+/// `POST /v1/kinds/{name}/jobs`
+pub(crate) async fn post_of_kind(
+    api: Api,
+    Named(kind): Named,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let text = body::read(&api, body, BODY_BYTES).await?;
+    let mut fields: BTreeMap<String, Box<RawValue>> = body::json(&headers, &text)?;
+    if fields.contains_key("kind") {
+        return Err(Invalid::new("kind", "set in the body", "only the kind in the path").into());
+    }
+    let unread = |error: serde_json::Error| Problem::new(ProblemType::Malformed, error.to_string());
+    fields.insert("kind".to_owned(), serde_json::value::to_raw_value(&kind).map_err(unread)?);
+    // An empty body needs no type. With the kind it is not empty.
+    let json = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+    let submit: Submit = body::json(&json, &serde_json::to_vec(&fields).map_err(unread)?)?;
+    let once = Once::of(&headers, &[b"POST /v1/kinds/jobs", kind.as_bytes(), &text])?;
+    posted(&api, &headers, submit, once).await
+}
+
+async fn posted(
+    api: &Api,
+    headers: &HeaderMap,
+    submit: Submit,
+    once: Option<Once>,
+) -> Result<Response, Problem> {
+    let (accepted, replayed) = sent(api, submit, None, headers, once).await?;
+    met(api, accepted).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Repeated(_) | Accepted::Replaced { .. } => StatusCode::ACCEPTED,
         Accepted::Existing(_) => StatusCode::OK,
     };
-    let mut response = answer(&api, &headers, accepted.id(), status).await?;
+    let mut response = answer(api, headers, accepted.id(), status).await?;
     say_replayed(&mut response, replayed);
     Ok(response)
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tenure::{Kind, Moment, Tenure};
 
 use super::kept::{Described, Descriptions};
@@ -27,10 +27,21 @@ pub(crate) struct Rules {
 
 type Found = Option<Arc<Rules>>;
 
+/// The args schema of a kind.
+#[derive(Debug, Clone)]
+pub(crate) struct KindSchema {
+    pub kind: String,
+    pub description: Option<String>,
+    pub schema: Map<String, Value>,
+}
+
+type Schemas = Arc<Vec<KindSchema>>;
+
 /// What a server knows of kinds.
 #[derive(Default)]
 pub(crate) struct KnownKinds {
     met: Mutex<BTreeMap<String, (Moment, Found)>>,
+    schemas: Mutex<Option<(Moment, Schemas)>>,
 }
 
 impl KnownKinds {
@@ -57,9 +68,31 @@ impl KnownKinds {
         Ok(found)
     }
 
+    /// The schemas of all kinds, by kind.
+    pub(crate) async fn schemas(&self, tenure: &Tenure) -> Result<Schemas, Problem> {
+        let now = tenure.store().clock().moment();
+        let met = self.lock_schemas().clone();
+        if let Some((_, schemas)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
+            return Ok(schemas);
+        }
+        let all = Descriptions(tenure).all().await?.into_iter();
+        let schemas = all.filter_map(|described| {
+            let Described { kind, kept, .. } = described;
+            Some(KindSchema { kind, description: kept.description, schema: kept.schema? })
+        });
+        let schemas: Schemas = Arc::new(schemas.collect());
+        *self.lock_schemas() = Some((now, Arc::clone(&schemas)));
+        Ok(schemas)
+    }
+
     /// Asks the store again: it was changed through this server.
     pub(crate) fn forget(&self, kind: &Kind) {
         self.lock().remove(kind.as_str());
+        *self.lock_schemas() = None;
+    }
+
+    fn lock_schemas(&self) -> std::sync::MutexGuard<'_, Option<(Moment, Schemas)>> {
+        self.schemas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Moment, Found)>> {

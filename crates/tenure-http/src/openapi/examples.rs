@@ -17,6 +17,7 @@ fn of_jobs(operation: &str) -> Option<Value> {
     let job = json!({ "kind": "resize", "args": { "photo": 7 }, "queue": "images", "max_attempts": 3 });
     Some(match operation {
         "enqueue_job" | "put_job" => job,
+        "enqueue_job_of_kind" => json!({ "args": { "photo": 7 }, "queue": "images" }),
         "enqueue_jobs" => json!({ "jobs": [job, { "kind": "resize", "args": { "photo": 8 } }] }),
         "patch_job" => json!({ "priority": -10, "tags": ["urgent"] }),
         "cancel_job" => json!({ "reason": "the order was withdrawn", "grace_seconds": 10.0 }),

@@ -11,7 +11,7 @@ const TAGGED: [&str; 5] = ["Job", "Queue", "Schedule", "NamedLease", "App"];
 /// The headers of a response with this body.
 pub(super) fn headers(endpoint: &Endpoint, status: u16, schema: &Value) -> Map<String, Value> {
     let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
-    let enqueues = matches!(endpoint.name, "enqueue_job" | "put_job");
+    let enqueues = matches!(endpoint.name, "enqueue_job" | "enqueue_job_of_kind" | "put_job");
     let has_tag = endpoint.answers.iter().any(|answer| answer.status == 304);
     let has = |query: &str| endpoint.takes.query.iter().any(|(known, _)| *known == query);
     let is_page = ["cursor", "since", "after"].into_iter().any(has);

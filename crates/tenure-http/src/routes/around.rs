@@ -160,8 +160,8 @@ pub(super) fn around() -> Vec<Endpoint> {
             method: Method::GET,
             path: "/openapi.json",
             name: "openapi",
-            summary: "Show this OpenAPI document",
-            needs: NOTHING_NEEDED,
+            summary: "Show this OpenAPI document; with the scope `read` or on an open server, also with an operation for each kind that has a schema",
+            needs: Needs::Optional,
             within: Within::Any,
             takes: NOTHING,
             answers: vec![

@@ -40,6 +40,36 @@ pub(super) fn jobs() -> Vec<Endpoint> {
         },
         Endpoint {
             method: Method::POST,
+            path: "/v1/kinds/{name}/jobs",
+            name: "enqueue_job_of_kind",
+            summary: "Enqueue a job of a kind; the same as `POST /v1/jobs` with the kind in the path",
+            needs: ENQUEUE,
+            within: Within::Jobs,
+            takes: Takes {
+                body: Some(Schemas::kind_job),
+                needs_body: false,
+                once: true,
+                waits: true,
+                ..NOTHING
+            },
+            answers: vec![
+                job(200, "The job ended within the wait, or another job holds its unique key"),
+                job(
+                    201,
+                    "With `respond-async`: the job ended within the wait, and created the resource at `Location`",
+                ),
+                job(202, "The job was accepted"),
+            ],
+            refuses: &[
+                ProblemType::UniqueConflict,
+                ProblemType::KeyReused,
+                ProblemType::PayloadTooLarge,
+                ProblemType::QueueFull,
+            ],
+            serve: || routing::post(enqueue::post_of_kind),
+        },
+        Endpoint {
+            method: Method::POST,
             path: "/v1/jobs/batch",
             name: "enqueue_jobs",
             summary: "Enqueue up to 1,000 jobs; send JSON or application/x-ndjson: all jobs or none, or each on its own with `atomic: false`",

@@ -144,3 +144,75 @@ async fn who_does_not_reach_a_kind_is_told_nothing_of_it() {
     assert_eq!(guarded.ask("GET", "/v1/kinds/bill", &[&header], "").await.status, StatusCode::NOT_FOUND);
     assert!(!guarded.ask("GET", "/v1/kinds", &[&header], "").await.text.contains("bill"));
 }
+
+#[tokio::test]
+async fn a_job_of_a_kind_is_enqueued_without_naming_the_kind_again() {
+    let service = Service::new();
+    say(&service, "bill", json!({ "default_queue": "bills", "schema": month() })).await;
+    let path = "/v1/kinds/bill/jobs";
+    let key = ["idempotency-key: one"];
+    let body = r#"{"args":{"month": 5},"priority":-1}"#;
+    let told = service.ask("POST", path, &key, body).await;
+    assert_eq!(told.status, StatusCode::ACCEPTED, "{told:?}");
+    let job = told.json();
+    assert_eq!(
+        (&job["kind"], &job["queue"], &job["priority"]),
+        (&json!("bill"), &json!("bills"), &json!(-1))
+    );
+    assert!(told.text.contains(r#"{"month": 5}"#), "args stay as they were written: {told:?}");
+    assert_eq!(service.ask("POST", path, &key, body).await.id(), told.id());
+    assert_broken(&service.post(path, r#"{"args":{"month":"x"}}"#).await, "/month", "type");
+    for (path, body, status, field) in [
+        (path, r#"{"kind":"bill","args":{"month":5}}"#, 422, "kind"),
+        (path, r#"{"arg":{"month":5}}"#, 400, "arg"),
+        ("/v1/kinds/two%20words/jobs", "{}", 422, "kind"),
+        ("/v1/kinds/tenure.bulk/jobs", "{}", 422, "kind"),
+    ] {
+        let told = service.post(path, body).await;
+        assert_eq!(
+            (told.status.as_u16(), &told.json()["field"]),
+            (status, &json!(field)),
+            "{body}: {told:?}"
+        );
+    }
+    for body in ["", "{}"] {
+        let told = service.ask("POST", "/v1/kinds/other/jobs", &[], body).await;
+        assert_eq!((&told.json()["kind"], &told.json()["args"]), (&json!("other"), &Value::Null), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_description_has_the_kinds_that_whoever_asks_may_read() {
+    let service = Service::new();
+    for kind in ["bill", "mail"] {
+        say(&service, kind, json!({ "schema": month() })).await;
+    }
+    say(&service, "plain", json!({ "owner": "ops" })).await;
+    let kinds = |told: Told| -> Vec<String> {
+        let document = told.json();
+        let paths = document["paths"].as_object().unwrap().keys();
+        let of_kinds = paths.filter_map(|path| path.strip_prefix("/v1/kinds/")?.strip_suffix("/jobs"));
+        of_kinds.filter(|kind| *kind != "{name}").map(str::to_owned).collect()
+    };
+    assert_eq!(kinds(service.get("/openapi.json").await), ["bill", "mail"]);
+    assert!(kinds(service.get("/openapi-3.0.json").await).is_empty());
+    let tag = service.get("/openapi.json").await.header("etag").to_owned();
+    say(&service, "mail", json!({})).await;
+    let known = format!("if-none-match: {tag}");
+    let changed = service.ask("GET", "/openapi.json", &[&known], "").await;
+    assert_eq!(kinds(changed), ["bill"], "at once where it was said");
+    let guarded = service.guarded();
+    assert!(kinds(guarded.get("/openapi.json").await).is_empty());
+    let as_token = async |scope: Scope, reach: Reach| {
+        let new = NewAccessToken { name: "bound".to_owned(), scopes: vec![scope], reach, keep: None };
+        let token = Tokens::of(service.tenure()).create(new).await.unwrap().1;
+        guarded.ask("GET", "/openapi.json", &[&format!("authorization: Bearer {token}")], "").await
+    };
+    let only = |kind: &str| Reach::new(&[], &[kind.to_owned()]).unwrap();
+    assert_eq!(kinds(as_token(Scope::Read, Reach::default()).await), ["bill"]);
+    assert_eq!(kinds(as_token(Scope::Read, only("bill")).await), ["bill"]);
+    assert!(kinds(as_token(Scope::Read, only("mail")).await).is_empty());
+    assert!(kinds(as_token(Scope::Work, Reach::default()).await).is_empty());
+    let wrong = guarded.ask("GET", "/openapi.json", &["authorization: Bearer tenure_x"], "").await;
+    assert_eq!(wrong.status, StatusCode::UNAUTHORIZED);
+}
