@@ -106,6 +106,24 @@ fn the_server_is_measured_by_figures_of_its_own() {
     assert_eq!(left.len(), 1, "only .gitignore is left: {left:?}");
 }
 
+/// An hour is for people who measure. This shows that the server takes every request of the load.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_under_a_steady_load_is_sampled_and_refuses_none_of_it() {
+    let folder = tempdir().unwrap();
+    let figures = figures(&["--http", "--quick", "--figure", "http_soak"], folder.path());
+    let (last, samples) = figures.split_last().expect("it prints figures");
+    assert!(samples.len() >= 5 && samples.iter().all(|sample| sample["figure"] == "http_soak_sample"));
+    for key in ["anonymous_mib", "rss_mib", "files", "threads"] {
+        assert!(samples.iter().all(|sample| sample[key].as_f64() > Some(0.0)), "{key}");
+    }
+    assert_eq!((&last["figure"], &last["unexpected"]), (&Value::from("http_soak"), &Value::from(0)));
+    assert!(last["requests_per_s"].as_f64() > Some(0.0), "{last}");
+    for key in ["anonymous_mib_first", "anonymous_mib_last", "files_last", "threads_first"] {
+        assert!(last[key].as_f64() > Some(0.0), "{key} in {last}");
+    }
+}
+
 /// A client whose every call waits for a commit of its own cannot beat the disk; sixteen share one.
 #[test]
 fn clients_share_a_commit_when_the_disk_is_slow() {

@@ -22,7 +22,7 @@ use crate::troubles::Trouble;
 
 /// The age of a result that another check may use.
 const FRESH: Duration = Duration::from_secs(1);
-/// The time for a write, before the server counts as not ready.
+/// The time for a write or a read, before the server counts as not ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The time for the identity of the store in `/v1/version`.
 const IDENTITY_WITHIN: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ pub(crate) async fn live() -> Response {
 /// A schema that is brought up to date, or a database that comes up later than this program, is no reason to be killed; once
 /// it has answered, an outage is none either.
 pub(crate) async fn started(api: Api) -> Response {
-    if !api.has_started() && reads(&api).await.is_ok() {
+    if !api.has_started() && in_time(&*api.tenure().store().clock(), reads(&api)).await.is_ok() {
         api.start();
     }
     let (code, status) = match api.has_started() {
@@ -94,7 +94,7 @@ pub(crate) async fn ready(api: Api, OriginalUri(uri): OriginalUri) -> Result<Res
 /// Checks that the store answers and, unless this server is read-only, that it takes writes.
 async fn store(api: &Api) -> Check {
     let checked = match api.is_read_only() {
-        true => reads(api).await,
+        true => in_time(&*api.tenure().store().clock(), reads(api)).await,
         false => api.readiness().check(|| writes(api), api.tenure().store().clock()).await,
     };
     let detail = match checked {
@@ -109,6 +109,14 @@ async fn store(api: &Api) -> Check {
         }
     };
     Check { name: "store", ok: true, detail }
+}
+
+/// Gives up a check that takes longer than a probe waits.
+async fn in_time(clock: &dyn Clock, check: impl Future<Output = Result<(), Fault>>) -> Result<(), Fault> {
+    tokio::select! {
+        result = check => result,
+        () = clock.sleep(PATIENCE) => Err(Fault::Unknown(FaultCause::NoAnswer.as_str().to_owned())),
+    }
 }
 
 async fn reads(api: &Api) -> Result<(), Fault> {
@@ -145,10 +153,7 @@ impl LastCheck {
         {
             return result.clone();
         }
-        let result = tokio::select! {
-            result = write() => result,
-            () = clock.sleep(PATIENCE) => Err(Fault::Unknown(FaultCause::NoAnswer.as_str().to_owned())),
-        };
+        let result = in_time(&*clock, write()).await;
         *last = Some((clock.moment(), result.clone()));
         result
     }

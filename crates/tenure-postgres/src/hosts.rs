@@ -84,7 +84,7 @@ impl Hosts for PostgresStore {
     }
 
     fn apps(&self) -> Answer<'_, Vec<AppUse>> {
-        Box::pin(self.ask(&self.tasks.reads, |link| {
+        Box::pin(self.read(|link| {
             Box::pin(async move {
                 let rows = link.connection().await?.read(Query::new(APPS)).await?;
                 rows.iter().map(app_use).collect()
@@ -93,11 +93,11 @@ impl Hosts for PostgresStore {
     }
 
     fn hosts(&self) -> Answer<'_, Vec<Host>> {
-        Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(alive(link))))
+        Box::pin(self.read(|link| Box::pin(alive(link))))
     }
 
     fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
-        Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(lost(link))))
+        Box::pin(self.read(|link| Box::pin(lost(link))))
     }
 }
 

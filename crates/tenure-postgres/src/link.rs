@@ -83,6 +83,11 @@ impl Link {
         }
     }
 
+    /// Closes the connection.
+    pub(crate) fn disconnect(&mut self) {
+        self.connection = None;
+    }
+
     /// Returns true if there is a connection.
     pub(crate) fn is_connected(&self) -> bool {
         self.connection.is_some()

@@ -12,6 +12,24 @@ pub(crate) async fn within<T>(span: Duration, work: impl Future<Output = T>) -> 
     tokio::time::timeout(span, work).await.ok()
 }
 
+/// The instant at which a caller stops waiting, wherever its work waits meanwhile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    /// So long after now. It needs no runtime: the caller may have another one than the store.
+    #[expect(clippy::disallowed_methods, reason = "a server and a network take real time")]
+    pub(crate) fn after(span: Duration) -> Self {
+        Self(Instant::now() + span)
+    }
+
+    /// Does the work until then; `None` if it took too long.
+    #[expect(clippy::disallowed_methods, reason = "a server and a network take real time")]
+    pub(crate) async fn within<T>(self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout_at(self.0, work).await.ok()
+    }
+}
+
 /// Lets others have their turn, and answers how long that took. Whoever does so stands in line with all that is to be done: if
 /// somebody keeps a thread of the runtime, another goes on with it. One that yields as tokio has it waits for its own thread, which
 /// somebody may keep for ever.

@@ -16,9 +16,11 @@ use crate::change;
 use crate::command::{Doing, Errand, Reply, errand};
 use crate::database::Database;
 use crate::enqueue::{self, Batch};
+use crate::fault::{Effect, too_late};
 use crate::leases;
 use crate::link::Link;
 use crate::memory::Memory;
+use crate::patience::Deadline;
 use crate::sizes;
 use crate::tasks::{self, Ending, Tasks};
 use crate::tend;
@@ -74,6 +76,26 @@ impl PostgresStore {
             return Err(self.without_task(Fault::Unavailable));
         }
         answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
+    }
+
+    /// Has something looked up. However many wait for the same connections, each is answered within the patience of a
+    /// call, counted from here.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl for<'l> FnOnce(&'l mut Link) -> Doing<'l, T> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let deadline = Deadline::after(self.database.options.patience);
+        let reading = self.ask(&self.tasks.reads, move |link| {
+            Box::pin(async move {
+                let done = deadline.within(work(&mut *link)).await;
+                done.unwrap_or_else(|| {
+                    // An answer may still come on it, for a question that is over.
+                    link.disconnect();
+                    Err(too_late(Effect::None))
+                })
+            })
+        });
+        reading.await
     }
 
     /// Has something done by a task that does what waits together.
@@ -242,7 +264,7 @@ impl Store for PostgresStore {
     }
 
     fn sizes(&self) -> Answer<'_, Sizes> {
-        Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(sizes::look(link))))
+        Box::pin(self.read(|link| Box::pin(sizes::look(link))))
     }
 
     fn joint(&self) -> Option<&dyn Joint> {

@@ -73,13 +73,15 @@ const AHEAD: &str = "SELECT (SELECT count(*) FROM (
 
 impl Views for PostgresStore {
     fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
-        Box::pin(self.ask(&self.tasks.reads, move |link| {
-            Box::pin(async move { Ok(find(link, id).await?.map(|stored| stored.job)) })
-        }))
+        Box::pin(
+            self.read(move |link| {
+                Box::pin(async move { Ok(find(link, id).await?.map(|stored| stored.job)) })
+            }),
+        )
     }
 
     fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
-        Box::pin(self.ask(&self.tasks.reads, move |link| {
+        Box::pin(self.read(move |link| {
             Box::pin(async move {
                 let (now, at_most) = (link.database.time.now(), ask.at_most.clamp(1, limits::PAGE_JOBS));
                 if ask.by == ListedBy::End {
@@ -93,11 +95,11 @@ impl Views for PostgresStore {
     }
 
     fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
-        Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(attempts(link, id))))
+        Box::pin(self.read(move |link| Box::pin(attempts(link, id))))
     }
 
     fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
-        Box::pin(self.ask(&self.tasks.reads, move |link| {
+        Box::pin(self.read(move |link| {
             Box::pin(async move {
                 let (delivery, number) = behind;
                 let logs = Query::new(LOGS)
@@ -112,13 +114,13 @@ impl Views for PostgresStore {
     }
 
     fn counts(&self) -> Answer<'_, Vec<Count>> {
-        Box::pin(self.ask(&self.tasks.reads, |link| {
+        Box::pin(self.read(|link| {
             Box::pin(async move { counts(&link.connection().await?.read(Query::new(COUNTS)).await?) })
         }))
     }
 
     fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
-        Box::pin(self.ask(&self.tasks.reads, |link| {
+        Box::pin(self.read(|link| {
             Box::pin(async move {
                 let queues = Query::new(QUEUES).with(link.database.time.told());
                 link.connection().await?.read(queues).await?.iter().map(queue_info).collect()
@@ -127,7 +129,7 @@ impl Views for PostgresStore {
     }
 
     fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
-        Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(standing(link, id))))
+        Box::pin(self.read(move |link| Box::pin(standing(link, id))))
     }
 
     fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
@@ -186,7 +188,7 @@ impl Views for PostgresStore {
     }
 
     fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
-        Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(keyed::limits(link, behind, at_most))))
+        Box::pin(self.read(move |link| Box::pin(keyed::limits(link, behind, at_most))))
     }
 
     fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {

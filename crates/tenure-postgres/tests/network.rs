@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{ask, jobs, open, succeeded};
 use own_postgres::Server;
 use tenure_core::{JobId, StateName};
 use tenure_postgres::{Options, PostgresStore};
-use tenure_store::{Accepted, Enqueued, Fault, Hints, Jobs, Settled, Store, Views};
+use tenure_store::{Accepted, Enqueued, Fault, FaultCause, Hints, Jobs, Settled, Store, Views};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -179,6 +179,31 @@ async fn a_network_that_falls_silent_is_given_up_and_nothing_is_done_twice_when_
     timeout(LONG, heard).await.expect("hints come through");
     store.close().await.unwrap();
     other.close().await.unwrap();
+}
+
+/// Two connections read for all, and each gives a silent server its time: those who wait behind them shall not pay for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_network_is_silent_every_read_is_answered_in_the_time_of_one() {
+    let server = Server::start_hasty().unwrap();
+    let network = Network::before(&server).await;
+    let store = PostgresStore::open(&network.url(), hurried(), None).await.unwrap();
+    store.counts().await.unwrap();
+    network.says.is_silent.store(true, Ordering::Release);
+    for round in 0..2 {
+        let began = Instant::now();
+        let answers = futures_util::future::join_all((0..16).map(|_| store.counts())).await;
+        for answer in answers {
+            let fault = answer.unwrap_err();
+            assert_eq!(fault.cause(), Some(FaultCause::NoAnswer), "{fault}");
+        }
+        // One after the other they would take eight seconds and more.
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(5), "round {round}: {took:?}");
+    }
+    network.says.is_silent.store(false, Ordering::Release);
+    network.cut_all();
+    insist(|| store.counts()).await;
+    store.close().await.unwrap();
 }
 
 /// A program that cannot look what became of a user's transaction looks again, and tells others of it in the end.

@@ -64,6 +64,12 @@ pub(crate) struct Bench {
     /// Number of slots of the worker
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     slots: u16,
+    /// Minutes of load for the figure http_soak
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..=10_080))]
+    minutes: u16,
+    /// Requests per second for the figure http_soak
+    #[arg(long, value_name = "PER_SECOND", default_value = "200")]
+    rate: NonZeroU32,
 }
 
 /// Figures to measure.
@@ -81,6 +87,7 @@ enum Name {
     Timers,
     Http,
     HttpHostile,
+    HttpSoak,
 }
 
 /// Measures, and prints each figure as soon as it is there.
@@ -134,6 +141,8 @@ async fn measure(bench: &Bench) -> Result<(), Failure> {
 /// Figures that are named, or else those of the library or of the server.
 fn is_wanted(name: Name, bench: &Bench) -> bool {
     match bench.figures.is_empty() {
+        // An hour of load only if it is named.
+        true if name == Name::HttpSoak => false,
         true => matches!(name, Name::Http | Name::HttpHostile) == bench.http,
         false => bench.figures.contains(&name),
     }
@@ -152,5 +161,6 @@ async fn figures(name: Name, bench: &Bench, sizes: &Sizes, ground: &Ground) -> R
         Name::Timers => timers::measure(ground, sizes).await,
         Name::Http => http::measure(ground, sizes).await,
         Name::HttpHostile => http::beside_hostile(ground, sizes).await,
+        Name::HttpSoak => http::soak(ground, sizes, bench.rate.get()).await,
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Sizes {
     pub(crate) http_idle: usize,
     /// Requests of each client beside which others ask badly.
     pub(crate) hostile: usize,
+    /// How long a server is kept under a steady load.
+    pub(crate) soak: Duration,
     /// Slots of the worker that drains.
     pub(crate) slots: usize,
 }
@@ -76,6 +78,7 @@ impl Sizes {
                 http_requests: jobs,
                 http_idle: 100,
                 hostile: 20,
+                soak: millis(2_000),
                 slots,
             };
         }
@@ -100,6 +103,7 @@ impl Sizes {
             http_requests: jobs,
             http_idle: 10_000,
             hostile: 500,
+            soak: Duration::from_secs(60 * u64::from(bench.minutes)),
             slots,
         }
     }

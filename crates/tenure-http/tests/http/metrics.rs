@@ -55,7 +55,7 @@ async fn metrics_tell_what_waits_and_how_attempts_ended() {
 
 /// A server on a store that is measured and can be broken.
 pub struct Watched {
-    clock: ManualClock,
+    pub clock: ManualClock,
     pub faulty: Arc<FaultyStore>,
     tenure: Tenure,
     pub asker: Asker,

@@ -1,5 +1,7 @@
 //! What a server tells of itself, and why things do not go on.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
@@ -38,6 +40,27 @@ async fn a_server_has_started_once_its_store_has_answered_whatever_comes_later()
     assert_eq!(status().await, StatusCode::OK);
     let ready = watched.asker.ask("GET", "/readyz", &[], "").await.status;
     assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn a_probe_of_a_store_that_says_nothing_is_answered_within_five_seconds() {
+    let watched = Watched::new();
+    watched.faulty.silent(true);
+    for path in ["/startupz", "/readyz"] {
+        let six_seconds = async {
+            for _ in 0..60 {
+                tokio::task::yield_now().await;
+                watched.clock.advance(Duration::from_millis(100));
+            }
+        };
+        let answer = tokio::select! {
+            answer = watched.asker.ask("GET", path, &[], "") => answer,
+            () = six_seconds => panic!("{path} waits for the store"),
+        };
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{path}");
+        let cause = "store unavailable: the database did not answer in time";
+        assert!(path == "/startupz" || answer.json()["status"] == cause, "{}", answer.text);
+    }
 }
 
 #[tokio::test]

@@ -38,21 +38,19 @@ impl Leases for PostgresStore {
 
     fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
         let name = name.clone();
-        Box::pin(
-            self.ask(&self.tasks.reads, move |link| Box::pin(async move { views::info(link, &name).await })),
-        )
+        Box::pin(self.read(move |link| Box::pin(async move { views::info(link, &name).await })))
     }
 
     fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
-        Box::pin(
-            self.ask(&self.tasks.reads, move |link| Box::pin(async move { views::page(link, &ask).await })),
-        )
+        Box::pin(self.read(move |link| Box::pin(async move { views::page(link, &ask).await })))
     }
 
     fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
-        Box::pin(self.ask(&self.tasks.reads, move |link| {
-            Box::pin(async move { ledger::page(link.connection().await?, &ask).await })
-        }))
+        Box::pin(
+            self.read(move |link| {
+                Box::pin(async move { ledger::page(link.connection().await?, &ask).await })
+            }),
+        )
     }
 
     fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {

@@ -31,22 +31,14 @@ impl Records for PostgresStore {
 
     fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
         let (shelf, key) = (shelf.clone(), key.clone());
-        Box::pin(self.ask(&self.tasks.reads, move |link| {
-            Box::pin(async move { views::one(link, &shelf, &key).await })
-        }))
+        Box::pin(self.read(move |link| Box::pin(async move { views::one(link, &shelf, &key).await })))
     }
 
     fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
-        Box::pin(
-            self.ask(&self.tasks.reads, move |link| Box::pin(async move { views::page(link, &ask).await })),
-        )
+        Box::pin(self.read(move |link| Box::pin(async move { views::page(link, &ask).await })))
     }
 
     fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
-        Box::pin(
-            self.ask(&self.tasks.reads, move |link| {
-                Box::pin(async move { views::entries(link, &ask).await })
-            }),
-        )
+        Box::pin(self.read(move |link| Box::pin(async move { views::entries(link, &ask).await })))
     }
 }

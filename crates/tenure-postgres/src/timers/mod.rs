@@ -42,7 +42,7 @@ impl Timers for PostgresStore {
     fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
         Box::pin(async move {
             // Hosts ask again and again, mostly in vain: whoever looks first keeps nobody from writing.
-            let (next, now) = self.ask(&self.tasks.reads, |link| Box::pin(fire::look(link))).await?;
+            let (next, now) = self.read(|link| Box::pin(fire::look(link))).await?;
             if next.is_none_or(|next| next > now) {
                 let ripe_in = next.map(|next| next.since(now));
                 return Ok(Fired { ripe_in, ..Fired::default() });
@@ -79,21 +79,15 @@ impl Timers for PostgresStore {
 
     fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
         let name = name.clone();
-        Box::pin(
-            self.ask(&self.tasks.reads, move |link| Box::pin(async move { views::one(link, &name).await })),
-        )
+        Box::pin(self.read(move |link| Box::pin(async move { views::one(link, &name).await })))
     }
 
     fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
-        Box::pin(
-            self.ask(&self.tasks.reads, move |link| Box::pin(async move { views::page(link, &ask).await })),
-        )
+        Box::pin(self.read(move |link| Box::pin(async move { views::page(link, &ask).await })))
     }
 
     fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
-        Box::pin(
-            self.ask(&self.tasks.reads, move |link| Box::pin(async move { slots::page(link, &ask).await })),
-        )
+        Box::pin(self.read(move |link| Box::pin(async move { slots::page(link, &ask).await })))
     }
 
     fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {

@@ -84,6 +84,7 @@ impl Schemas {
         for schema in schemas {
             let mut options = Options::default();
             options.schema.clone_from(&schema);
+            (options.patience, options.connecting) = (PATIENCE, PATIENCE);
             let findings = runtime.block_on(tenure_postgres::check(&self.server.url(), options)).unwrap();
             findings.iter().for_each(|found| eprintln!("{schema}: {}: {}", found.about, found.what));
             wrong += findings.len();

@@ -3,6 +3,7 @@
 mod hostile;
 mod idle;
 mod server;
+mod soak;
 mod wire;
 
 use std::time::Instant;
@@ -57,6 +58,11 @@ pub(super) async fn beside_hostile(ground: &Ground, sizes: &Sizes) -> Result<Vec
     files::allow_many();
     let figure = bounded("http_hostile", hostile::measure(ground, sizes)).await?;
     Ok(vec![figure.with_all(&ground.facts()?)])
+}
+
+/// Memory, files and threads of a server under a steady load for as long as the sizes say.
+pub(super) async fn soak(ground: &Ground, sizes: &Sizes, rate: u32) -> Result<Vec<Figure>, Failure> {
+    Ok(vec![soak::measure(ground, sizes.soak, rate).await?.with_all(&ground.facts()?)])
 }
 
 /// What is measured of one that asks: how long each of its answers took.

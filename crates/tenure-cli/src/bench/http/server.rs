@@ -68,10 +68,32 @@ impl Server {
 
     /// Its memory that is really there, in MiB, where the system tells.
     pub(super) fn rss_mib(&self) -> Option<f64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1024.0)
+        Some(self.status("VmRSS:")? / 1024.0)
     }
+
+    /// Memory, files and threads that it holds, where the system tells.
+    pub(super) fn held(&self) -> Option<Held> {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()?)).ok()?.count();
+        let anonymous_mib = self.status("RssAnon:")? / 1024.0;
+        Some(Held { anonymous_mib, files, threads: self.status("Threads:")? as usize })
+    }
+
+    /// A number of its status.
+    fn status(&self, name: &str) -> Option<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    }
+}
+
+/// Memory, files and threads of the server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    /// Memory in use that is no page of a file.
+    pub anonymous_mib: f64,
+    /// Open files and connections.
+    pub files: usize,
+    pub threads: usize,
 }
 
 fn not_started(source: std::io::Error) -> Failure {
