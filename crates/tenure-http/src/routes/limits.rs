@@ -49,7 +49,7 @@ pub(super) fn limits() -> Vec<Endpoint> {
             summary: "Set the limit of a limit key; it overrides the numbers of jobs",
             needs: MANAGE,
             within: Within::Whole,
-            takes: Takes { body: Some(Schemas::of::<LimitSpec>), ..NOTHING },
+            takes: Takes { body: Some(Schemas::of::<LimitSpec>), needs_body: false, ..NOTHING },
             answers: vec![limit("The limit, as set")],
             refuses: &[ProblemType::NotFound],
             serve: || routing::put(limits::put),
