@@ -2,7 +2,7 @@
 
 use super::Takeover;
 use super::model::{Leases, small};
-use super::row::{Answer, Claim, Row, Wish};
+use super::row::{Answer, Claim, ENDLESS, Row, Wish};
 use super::state::{Promise, State};
 use super::step::{Number, Probe};
 
@@ -59,7 +59,7 @@ impl Leases {
                 if was_mine(id) {
                     self.hit(Probe::LeftWhatItHad);
                 }
-                (!was_mine(id) && after != before).then_some(Promise::OwnerOnly)
+                (!was_mine(id) && after != self.cut(before)).then_some(Promise::OwnerOnly)
             }
             (Wish::Release(_), Answer::NotYours) => {
                 self.hit(Probe::StaleReleaseRefused);
@@ -74,6 +74,14 @@ impl Leases {
         if let Some(promise) = broke {
             self.breach(state, promise);
         }
+    }
+
+    /// The row, with an end that its TTL allows: every step cuts one that lies further ahead.
+    fn cut(&self, mut row: Row) -> Row {
+        if let Some(held) = row.held.as_mut().filter(|held| held.left != ENDLESS) {
+            held.left = held.left.min(self.setting.lease);
+        }
+        row
     }
 
     /// A promise is broken.
