@@ -42,8 +42,8 @@ fn lines(folder: &Path, name: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// An address at which nobody listens.
-fn nobody() -> String {
+/// Returns an address without a listener.
+fn closed_port() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
@@ -118,7 +118,7 @@ fn a_lock_is_renewed_at_another_server_and_its_program_goes_on() {
 }
 
 #[test]
-fn whoever_watches_a_job_sees_its_end_at_another_server() {
+fn a_watched_job_is_followed_to_its_end_at_another_server() {
     let (folder, [first, _second], [_, other], urls) = two_servers();
     let id = tenure(&other, folder.path(), &["submit", "k"]).out.trim().to_owned();
     let mut watching = Program::start(&["job", "watch", &id, "-o", "jsonl", "--url", &urls], folder.path());
@@ -134,7 +134,7 @@ fn whoever_watches_a_job_sees_its_end_at_another_server() {
 fn commands_ask_the_next_server_if_one_is_not_there() {
     let folder = tempdir().unwrap();
     let (_server, address) = served(folder.path());
-    let url = format!("http://{},http://{address}", nobody());
+    let url = format!("http://{},http://{address}", closed_port());
     let run = |args: &[&str]| said(&crate::program::run(&[args, &["--url", &url]].concat(), folder.path()));
     for args in [&["submit", "k"][..], &["job", "list"], &["queue", "pause", "default"], &["doctor"]] {
         let said = run(args);
@@ -144,11 +144,11 @@ fn commands_ask_the_next_server_if_one_is_not_there() {
     // The environment and repeated flags say the same.
     let mut command = crate::program::command(&["job", "list"], folder.path());
     assert!(command.env("TENURE_URL", &url).output().unwrap().status.success());
-    let (none, own) = (format!("http://{}", nobody()), format!("http://{address}"));
+    let (none, own) = (format!("http://{}", closed_port()), format!("http://{address}"));
     let repeated = crate::program::run(&["job", "list", "--url", &none, "--url", &own], folder.path());
     assert!(repeated.status.success());
     // If none is there, each of them is named.
-    let none = format!("{none},http://{}", nobody());
+    let none = format!("{none},http://{}", closed_port());
     let lost = said(&crate::program::run(&["job", "list", "--url", &none], folder.path()));
     assert_eq!(lost.code, 3, "{}", lost.err);
     assert!(lost.err.contains("no other server answers either"), "{}", lost.err);
@@ -201,7 +201,7 @@ fn only_what_is_safe_to_repeat_is_sent_to_another_server() {
     let (broken, received) = breaks_connections();
     let url = format!("http://{broken},http://{address}");
     let run = |args: &[&str]| said(&crate::program::run(&[args, &["--url", &url]].concat(), folder.path()));
-    // Whether the first server has done it, nobody knows.
+    // The first server may have done it.
     let refused = run(&["queue", "pause", "default"]);
     assert_eq!(refused.code, 3, "{}", refused.err);
     assert!(received.try_iter().any(|line| line.starts_with("POST ")), "it was sent");

@@ -1,4 +1,4 @@
-//! What a step of the store's clock does to leases: it takes none from its holder, and keeps none from others for
+//! Effects on leases of a step of the store's clock: it takes none from its holder, and keeps none from others for
 //! longer than its span.
 
 use tenure_core::{LeaseOutcome, LeaseRefusal, LeaseState, What};

@@ -17,7 +17,7 @@ pub(crate) async fn within<T>(span: Duration, work: impl Future<Output = T>) -> 
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
-    /// So long after now. It needs no runtime: the caller may have another one than the store.
+    /// Returns the instant after this time. It needs no runtime: the caller may have another one than the store.
     #[expect(clippy::disallowed_methods, reason = "a server and a network take real time")]
     pub(crate) fn after(span: Duration) -> Self {
         Self(Instant::now() + span)

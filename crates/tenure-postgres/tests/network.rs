@@ -196,7 +196,7 @@ async fn while_a_network_is_silent_every_read_is_answered_in_the_time_of_one() {
             let fault = answer.unwrap_err();
             assert_eq!(fault.cause(), Some(FaultCause::NoAnswer), "{fault}");
         }
-        // One after the other they would take eight seconds and more.
+        // In sequence they would take at least eight seconds.
         let took = began.elapsed();
         assert!(took < Duration::from_secs(5), "round {round}: {took:?}");
     }

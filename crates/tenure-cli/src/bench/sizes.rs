@@ -45,7 +45,7 @@ pub(crate) struct Sizes {
     pub(crate) http_idle: usize,
     /// Requests of each client beside which others ask badly.
     pub(crate) hostile: usize,
-    /// How long a server is kept under a steady load.
+    /// Duration of the steady load on a server.
     pub(crate) soak: Duration,
     /// Slots of the worker that drains.
     pub(crate) slots: usize,

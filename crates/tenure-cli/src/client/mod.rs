@@ -102,7 +102,7 @@ pub(crate) struct Ask {
     within: Duration,
     /// Part of that time that the server was asked to wait.
     waits: Duration,
-    /// Whether sending it twice does the same as sending it once.
+    /// `true` if a repetition has no further effect.
     is_repeatable: bool,
 }
 

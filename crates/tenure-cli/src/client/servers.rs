@@ -35,9 +35,9 @@ pub(super) struct Servers {
 struct Server {
     agent: Agent,
     base: String,
-    /// Whether its store was compared with that of the others.
+    /// `true` once its store was compared with that of the others.
     is_checked: AtomicBool,
-    /// Whether it has another store, and is not used.
+    /// `true` if it has another store. Then it is not used.
     is_foreign: AtomicBool,
 }
 
@@ -161,7 +161,7 @@ impl Servers {
         })
     }
 
-    /// Whether a server other than the first one must not be used, because it has another store.
+    /// Returns `true` if a server must not be used because it has another store.
     fn is_unusable(&self, place: usize, first: usize) -> bool {
         let Some(server) = self.all.get(place) else { return true };
         if place != first && self.store.get().is_some() && !server.is_checked.load(Ordering::Relaxed) {

@@ -67,7 +67,7 @@ pub(crate) fn granted(client: &Client, name: &str, terms: &Terms, meta: &Value) 
         let left = until.since(SystemClock.moment());
         let ask = Ask::post(format!("{}/acquire", LEASES.of(name)), &body);
         let seconds = (left.as_secs_f64().ceil() as u64).min(WAIT_SECONDS);
-        // A grant that a dead server did not report expires unused, which whoever waits can wait for.
+        // A grant that a dead server did not report expires unused. Until then the command waits.
         let ask = if seconds > 0 { ask.repeatable().or_wait(seconds, None) } else { ask };
         match client.ask(&ask.within(Duration::from_secs(seconds + 30))) {
             Ok(answer) => return Ok(answer),

@@ -185,7 +185,7 @@ fn t077_kd1_a_stopped_host_loses_its_run_and_its_program_with_it() {
     until("it has ended", SOON, || stand.json(&["runs", "work"])["items"][0]["state"] == "succeeded");
 }
 
-/// The same for the only one of a continuous program, and for a scheduled one.
+/// This holds for the only instance of a continuous program, and for a scheduled run.
 #[test]
 fn a_stopped_host_loses_its_singleton_and_its_program_with_it() {
     let stand = Stand::of(&[

@@ -18,7 +18,7 @@ pub(super) struct Phase(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     now: Stage,
-    /// Whether the stream has not yet seen this stage.
+    /// `true` until the stream has seen this stage.
     is_new: bool,
     /// Task that reads the stream. It does not look again by itself when a response ends.
     reader: Option<Waker>,

@@ -337,7 +337,7 @@ impl Arrival {
     }
 }
 
-/// How long connections may be idle.
+/// Longest time that a connection may be idle.
 #[derive(Debug, Clone)]
 struct Idle {
     room: Arc<Semaphore>,

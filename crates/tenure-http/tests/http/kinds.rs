@@ -182,7 +182,7 @@ async fn a_job_of_a_kind_is_enqueued_without_naming_the_kind_again() {
 }
 
 #[tokio::test]
-async fn the_description_has_the_kinds_that_whoever_asks_may_read() {
+async fn the_description_has_the_kinds_that_the_client_may_read() {
     let service = Service::new();
     for kind in ["bill", "mail"] {
         say(&service, kind, json!({ "schema": month() })).await;

@@ -157,7 +157,7 @@ impl Writing<'_> {
     }
 
     /// Takes a limit away, and counts it again by the jobs that name it. Where its settings cannot be read, one job at a
-    /// time may run until somebody sets it again.
+    /// time may run until it is set again.
     pub(super) async fn take_limit(&mut self, damage: &Damage, name: &str) -> Result<u64, Fault> {
         let read = self.read(vec![Query::new(SETTINGS).with(name.to_owned())]).await?;
         let kept = read.iter().flatten().next().map(|row| text(row, 0)).unwrap_or_default();

@@ -53,7 +53,7 @@ pub(super) enum Stands {
 }
 
 impl Owners {
-    /// One name, as an answer at `now` is based on it.
+    /// Returns the owner of a name as an answer at `now` sees it.
     pub(super) fn of(&self, name: &LeaseName, now: Timestamp) -> Owned {
         let mut owned = self.names.get(name).cloned().unwrap_or_default();
         owned.cut(now);
@@ -135,7 +135,7 @@ impl Owned {
         self.fence == fence && self.owner.as_ref().is_some_and(|owner| owner.id == id)
     }
 
-    /// After a clock was set back, nobody holds it for longer than its span from the next look on.
+    /// Cuts an end that lies too far ahead because a clock was set back.
     fn cut(&mut self, now: Timestamp) {
         self.with_owner(|owner| {
             let latest = owner.ttl.until(now).filter(|_| !owner.lapsed);

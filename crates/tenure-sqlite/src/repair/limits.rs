@@ -17,7 +17,7 @@ const NAMED: &str = "named AS (SELECT j.seq, ifnull(s.state, 0) AS state, s.limi
          CASE WHEN json_valid(j.terms) THEN j.terms ->> '$.limit.most' END AS most
      FROM job j LEFT JOIN standing s ON s.seq = j.seq WHERE j.terms IS NOT NULL AND ifnull(s.state, 0) < 2)";
 
-/// Limits that no unfinished job names: one that nobody set goes, and one that somebody set counts no jobs.
+/// Repairs limits that no unfinished job names: one that was not set is removed, and one that was set counts no jobs.
 const NEEDED_NO_MORE: &str = "DELETE FROM limit_key WHERE set_to IS NULL
      AND key NOT IN (SELECT key FROM named WHERE key IS NOT NULL)";
 const SET_AND_UNUSED: &str =
@@ -55,7 +55,7 @@ pub(super) struct Lost {
 }
 
 /// Takes a limit away until the jobs that cannot be read are gone. Answers how many rows were moved, and what its key and
-/// its settings were. Where a setting cannot be read, one job at a time may run until somebody sets it again.
+/// its settings were. Where a setting cannot be read, one job at a time may run until it is set again.
 pub(super) fn take(keeper: &Keeper<'_>, conn: &Connection) -> Result<(u64, Option<Lost>)> {
     let settings = |which: &str, by: &dyn ToSql| {
         let sql = format!("SELECT key, set_to, said, bucket FROM limit_key WHERE {which}");

@@ -89,7 +89,7 @@ fn lenient(conn: &Connection, row: &Row<'_>, place: Option<&Place>) -> Result<St
         cancel: None,
         progress: None,
     };
-    // Where it stands it was counted, whatever its own row says.
+    // Counters follow its place in line, not its own row.
     let lane = place.map(|place| place.lane).or_else(|| raw(row, 4));
     Ok(Stored { job, lane: lane.unwrap_or(0), begun: is_begun })
 }

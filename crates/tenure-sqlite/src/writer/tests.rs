@@ -72,7 +72,7 @@ fn a_full_disk_undoes_the_whole_group_and_nothing_of_it_is_kept_in_mind() {
     assert_eq!(count(&writer, "SELECT count(*) FROM job"), 1);
     assert_eq!(count(&writer, "SELECT count(*) FROM queue"), 1);
 
-    // What changes nothing needs no room, so it does not show that there is some.
+    // A write without changes needs no room, so its success does not show that there is some.
     let (take, mut taken) = reserve(0);
     writer.write(vec![take]);
     taken.try_recv().unwrap().unwrap();
