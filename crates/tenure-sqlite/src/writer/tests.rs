@@ -101,6 +101,24 @@ fn a_refused_batch_does_not_hinder_its_group() {
     assert_eq!(count(&writer, "SELECT queued FROM lane"), 2);
 }
 
+#[test]
+fn a_batch_that_is_refused_after_it_wrote_leaves_nothing_and_its_group_is_written() {
+    let (_directory, mut writer) = writer();
+    let (first, mut stored) = enqueue(1, "default", 10);
+    let (Command::Enqueue(mut batch, reply), mut refused) = enqueue(2, "another", 10) else { unreachable!() };
+    let (Command::Enqueue(taken, _), _) = enqueue(1, "default", 11) else { unreachable!() };
+    batch.extend(taken);
+    let (last, mut also_stored) = enqueue(3, "default", 10);
+    writer.write(vec![first, Command::Enqueue(batch, reply), last]);
+    assert!(matches!(stored.try_recv().unwrap(), Ok(Enqueued::Stored(_))));
+    assert!(matches!(refused.try_recv().unwrap(), Ok(Enqueued::Refused { index: 1, .. })));
+    assert!(matches!(also_stored.try_recv().unwrap(), Ok(Enqueued::Stored(_))));
+    assert_eq!(count(&writer, "SELECT count(*) FROM queue"), 1);
+    assert_eq!(count(&writer, "SELECT max(seq) FROM job"), 2);
+    assert_eq!(count(&writer, "SELECT count(*) FROM ready"), 2);
+    assert_eq!(count(&writer, "SELECT queued FROM lane"), 2);
+}
+
 /// The counters say where it is worth looking, so they have to know what their own transaction did.
 #[test]
 fn a_change_over_a_filter_finds_what_its_own_group_has_just_put_in_line() {
