@@ -142,7 +142,7 @@ async fn work(
     let state = match &run.state {
         Some(state) => {
             let fail = |source| Failure::Folder { path: state.clone(), source };
-            std::fs::create_dir_all(state).map_err(fail)?;
+            files::create_private_folder(state).map_err(fail)?;
             state.clone()
         }
         None => own_folder(&run.folder)?,
