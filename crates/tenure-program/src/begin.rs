@@ -51,7 +51,7 @@ pub struct Program {
     pub inherits: Inherited,
     /// What it may use.
     pub limits: Limits,
-    /// What it may become.
+    /// Its rights: privileges that it may gain, descriptors that it may reach.
     pub rights: Rights,
     /// Where it runs; where the host does if it is not said.
     pub folder: Option<PathBuf>,
