@@ -3,9 +3,10 @@
 use clap::Args;
 use serde::Serialize;
 use tenure::schedule::Zone;
-use tenure::{Clock, SystemClock, Timestamp};
+use tenure::{Caution, Clock, SystemClock, Timestamp};
 
 use crate::client::{Client, Connect, Looked, Trouble, interruptible};
+use crate::db;
 use crate::exit::Failure;
 use crate::output::{Cell, Out, Output, Shape, Table};
 use crate::screen::Tone;
@@ -45,7 +46,8 @@ enum Health {
 }
 
 pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
-    let (client, found, several) = match doctor.connect.place() {
+    let place = doctor.connect.place();
+    let (client, found, several) = match &place {
         Some(_) => (doctor.connect.client()?, "database from --db".to_owned(), false),
         None => {
             let settings = Settings::of(&doctor.connect, &Env::real())?;
@@ -61,6 +63,10 @@ pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
         let mut checks = vec![good("settings", found)];
         checks.extend(several.then(|| servers(&client)));
         let lost = look(&client, &mut checks).err();
+        if let Some(place) = &place {
+            let status = db::wait(place.options().status(&place.home.url))?;
+            checks.extend(status.cautions.into_iter().map(careful));
+        }
         show(&checks, &mut doctor.output.open())?;
         if let Some(trouble) = lost {
             return Err(trouble.into());
@@ -85,6 +91,10 @@ fn is_ready(client: &Client, out: &mut Out) -> Result<(), Failure> {
 
 fn good(check: &'static str, found: String) -> Check {
     Check { check, state: Health::Ok, found, next: None }
+}
+
+fn careful(caution: Caution) -> Check {
+    Check { check: "access", state: Health::Warn, found: caution.found, next: Some(caution.next) }
 }
 
 fn look(client: &Client, checks: &mut Vec<Check>) -> Result<(), Trouble> {

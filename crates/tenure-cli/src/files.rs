@@ -1,7 +1,8 @@
 //! The files that somebody names, and how many this program may have open: each connection is one.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -32,6 +33,19 @@ pub(crate) fn text_of(file: &Path, most: u64) -> Result<String, Failure> {
         return Err(odd(&format!("is larger than {most} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| odd("is not UTF-8"))
+}
+
+/// Creates a folder and those above it, which only their owner can open, under any umask. Folders that exist keep their
+/// permissions.
+pub(crate) fn create_private_folder(path: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Returns options that write a file, and create it for its owner alone, under any umask.
+pub(crate) fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
 }
 
 /// Whether a file can be put at this path, as far as can be known before it is done.

@@ -136,6 +136,13 @@ fn what_is_started_knows_its_flags_and_answers_at_the_paths_that_are_asked() {
     let command = docker.lines().find(|line| line.starts_with("CMD ")).unwrap();
     let unit = read("systemd/tenure.service");
     let started = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+    let run_unit = read("systemd/tenure-run.service");
+    let run_args = run_unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+    let run = help(&["run"]).unwrap();
+    assert!(
+        run_args.contains(" run ") && flags(run_args).iter().all(|flag| run.contains(flag)),
+        "{run_args}"
+    );
     for text in [args, command, started] {
         let flags = flags(text);
         assert!(!flags.is_empty(), "{text}");

@@ -23,6 +23,7 @@ mod job;
 mod lease;
 mod output;
 mod pattern;
+mod private;
 mod program;
 mod restart;
 mod schedule;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_store::Fault;
+use tenure_store::{Caution, Fault};
 use tokio::sync::OnceCell;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::{Config, SimpleQueryMessage};
@@ -54,6 +54,8 @@ pub(crate) struct Database {
     config: Config,
     /// How connections are encrypted, if they are.
     encrypts: Option<Encrypts>,
+    /// Dangers that the URL brings.
+    pub cautions: Vec<Caution>,
     pub options: Options,
     pub time: Time,
     pub shortage: Shortage,
@@ -68,13 +70,15 @@ pub(crate) struct Database {
 impl Database {
     /// The database that a URL means.
     pub(crate) fn new(url: &str, options: Options, time: Time) -> Result<Self, Fault> {
-        let url::Address { mut config, tls, told } =
-            url::read(url).map_err(|wrong| Fault::Broken(wrong.to_string()))?;
+        let address = url::read(url).map_err(|wrong| Fault::Broken(wrong.to_string()))?;
+        let cautions = address.cautions();
+        let url::Address { mut config, tls, told } = address;
         let encrypts = tls::of(&tls)?;
         be_careful(&mut config, &options, &told);
         check_schema(&options.schema)?;
         let (origin, pooled, looked) = (Mutex::default(), AtomicBool::new(false), OnceCell::new());
-        Ok(Self { config, encrypts, options, time, shortage: Shortage::default(), origin, pooled, looked })
+        let shortage = Shortage::default();
+        Ok(Self { config, encrypts, cautions, options, time, shortage, origin, pooled, looked })
     }
 
     /// Opens a connection and tells it how this store works.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::{NewJob, Settlement};
 use tenure_store::{
-    Answer, Bulletin, Change, Changed, Clock, Copies, Enqueued, Event, Fault, Hints, Jobs, Joint, LeftAsk,
-    Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Sizes, Store, Tended, Turn,
+    Answer, Bulletin, Caution, Change, Changed, Clock, Copies, Enqueued, Event, Fault, Hints, Jobs, Joint,
+    LeftAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Sizes, Store, Tended, Turn,
 };
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -261,6 +261,10 @@ impl Store for PostgresStore {
 
     fn engine(&self) -> &'static str {
         "postgres"
+    }
+
+    fn cautions(&self) -> Vec<Caution> {
+        self.database.cautions.clone()
     }
 
     fn sizes(&self) -> Answer<'_, Sizes> {

@@ -1,9 +1,11 @@
 //! Reading a URL. What is wrong with it is said without saying anything of it that may be a secret.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
+use tenure_store::Caution;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
@@ -55,6 +57,42 @@ pub(crate) struct Address {
     pub tls: Asked,
     /// The names of the options that it says something of.
     pub told: BTreeSet<String>,
+}
+
+impl Address {
+    /// Returns a caution if the server is another machine and its identity is not checked. An `sslmode` that the
+    /// operator chose is no accident.
+    pub(crate) fn cautions(&self) -> Vec<Caution> {
+        if self.tls.mode != Mode::Prefer {
+            return Vec::new();
+        }
+        let caution = |host| Caution {
+            found: format!("the connection to {host} is not verified (sslmode=prefer)"),
+            next: "add sslmode=verify-full to the database URL".to_owned(),
+        };
+        remote_host(&self.config).map(caution).into_iter().collect()
+    }
+}
+
+/// Returns the first host of another machine, if there is one.
+fn remote_host(config: &Config) -> Option<String> {
+    let addresses = config.get_hostaddrs();
+    if !addresses.is_empty() {
+        // The driver connects to these, and uses names only to check certificates.
+        return addresses.iter().find(|address| !address.is_loopback()).map(ToString::to_string);
+    }
+    config.get_hosts().iter().find_map(|host| match host {
+        Host::Tcp(name) => (!is_loopback(name)).then(|| name.clone()),
+        #[cfg(unix)]
+        Host::Unix(_) => None,
+    })
+}
+
+fn is_loopback(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// What a URL means.
@@ -219,6 +257,36 @@ mod tests {
             "postgres://me@one,two/jobs?target_session_attrs=read-write&connect_timeout=3&keepalives=0",
         ] {
             assert_eq!(check_url(url), Ok(()), "{url}");
+        }
+    }
+
+    #[test]
+    fn an_unverified_connection_to_another_machine_is_a_caution() {
+        let found = |url: &str| read(url).unwrap().cautions().pop().map(|caution| caution.to_string());
+        for (url, host) in [
+            ("postgres://me:secret@db.example/jobs", "db.example"),
+            ("postgres://me@10.0.0.7/jobs?sslmode=prefer", "10.0.0.7"),
+            ("postgres://me@localhost,standby/jobs", "standby"),
+            ("postgres://me@localhost/jobs?hostaddr=10.0.0.7", "10.0.0.7"),
+            ("postgres://me@localhost.example/jobs", "localhost.example"),
+        ] {
+            let expected = format!(
+                "the connection to {host} is not verified (sslmode=prefer): add sslmode=verify-full to the database URL"
+            );
+            assert_eq!(found(url), Some(expected), "{url}");
+        }
+        for url in [
+            "postgres://me@localhost/jobs",
+            "postgres://me@LOCALHOST./jobs",
+            "postgres://me@127.0.0.5/jobs",
+            "postgres://me@/jobs?host=::1",
+            "postgres://me@%2Fvar%2Frun%2Fpostgresql/jobs",
+            "postgres://me@db.example/jobs?hostaddr=127.0.0.1",
+            "postgres://me@db.example/jobs?sslmode=disable",
+            "postgres://me@db.example/jobs?sslmode=require",
+            "postgres://me@db.example/jobs?sslmode=verify-full",
+        ] {
+            assert_eq!(found(url), None, "{url}");
         }
     }
 

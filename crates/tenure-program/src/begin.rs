@@ -1,7 +1,8 @@
 //! How a program begins.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ pub struct Program {
     pub inherits: Inherited,
     /// What it may use.
     pub limits: Limits,
-    /// What it may become.
+    /// Its rights: privileges that it may gain, descriptors that it may reach.
     pub rights: Rights,
     /// Where it runs; where the host does if it is not said.
     pub folder: Option<PathBuf>,
@@ -89,7 +90,9 @@ impl Program {
     /// If the system refuses a process or a folder. A program that cannot be run has ended with 126 or 127, as shells say it.
     pub fn start(self) -> Result<Running, StartError> {
         let because = |what| move |source| StartError { what, source };
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
+        // Args and results can be secret, and the umask may let every user read them.
+        let private = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir();
         let folder = folder.map_err(because("cannot create a folder for the run"))?;
         if let Some(deadline) = self.deadline {
             deadline.write(folder.path()).map_err(because("cannot write the deadline of the program"))?;

@@ -36,6 +36,6 @@ pub use limits::Limits;
 pub use lines::{LINE_BYTES, Line, Source};
 pub use orphans::end_orphans;
 pub use progress::Progress;
-pub use rights::Rights;
+pub use rights::{Rights, hide_this_process};
 pub use running::{Event, Notice, Reins, Running, TooLarge};
 pub use supervisor::entered;

@@ -40,7 +40,7 @@ impl Record {
 /// processes that were. A host calls it when it begins, and once more a little later if it stays: a supervisor holds its lock until the
 /// last of its threads has ended.
 ///
-/// What has cleared its environment is not found.
+/// A process that has cleared or hidden its environment is not found.
 pub fn end_orphans() -> u32 {
     let Ok(found) = std::fs::read_dir(std::env::temp_dir()) else { return 0 };
     let folders = found.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));

@@ -47,7 +47,7 @@ pub(crate) struct Errand {
     pub(crate) own_group: bool,
     /// What it may use.
     pub(crate) limits: Limits,
-    /// What it may become.
+    /// Its rights.
     pub(crate) rights: Rights,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
@@ -113,6 +113,8 @@ struct Watch<'a> {
 }
 
 fn supervise(errand: &Errand) -> std::io::Result<()> {
+    // Before anything is opened. A program could also reach what its supervisor has open.
+    errand.rights.close_descriptors()?;
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid()))?;
     // Before there is a program: nothing that is said meanwhile is lost.

@@ -9,6 +9,7 @@ use tenure_store::Fault;
 
 use crate::fault::fault_of;
 use crate::inspect::{beside, broken, of_file};
+use crate::private;
 
 /// Pages copied at once: 4 MiB.
 const STEP_PAGES: i32 = 1024;
@@ -34,6 +35,8 @@ fn fill(conn: &Connection, partial: &Path) -> Result<(), Fault> {
         fs::remove_file(partial)
             .map_err(|error| broken(partial, format_args!("cannot remove the file ({error})")))?;
     }
+    let created = private::options().create_new(true).open(partial);
+    created.map_err(|error| broken(partial, format_args!("cannot create the file ({error})")))?;
     let mut copy = Connection::open(partial).map_err(fail)?;
     {
         // The transaction of `conn` holds the copy to one moment, however much is written meanwhile.

@@ -146,13 +146,37 @@ fn read_header(path: &Path) -> Result<Header, Fault> {
     Ok(Header { pages, page_bytes, application_id: number(68).cast_signed(), keeps_log: bytes[18] == 2 })
 }
 
-/// Reads the start of the file through a descriptor that is never closed, one for each file.
+/// Descriptors that are never closed, one for each file.
 ///
 /// SQLite's locks on Unix belong to the process, and closing any descriptor of a file gives up all that
 /// the process has on it: those of a store, too, that has had this file open for long.
 #[cfg(unix)]
+static OPENED: Mutex<BTreeMap<(u64, u64), File>> = Mutex::new(BTreeMap::new());
+
+/// Keeps a file open for as long as the process lives.
+#[cfg(unix)]
+pub(crate) fn keep_open(file: File) -> std::io::Result<()> {
+    let metadata = file.metadata()?;
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    match opened.entry((metadata.dev(), metadata.ino())) {
+        // Another thread created it at the same moment, and may have locked it by now.
+        Entry::Occupied(_) => std::mem::forget(file),
+        Entry::Vacant(new) => {
+            new.insert(file);
+        }
+    }
+    Ok(())
+}
+
+/// On other systems, locks belong to descriptors.
+#[cfg(not(unix))]
+pub(crate) fn keep_open(_: File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Reads the start of the file through a descriptor that is never closed.
+#[cfg(unix)]
 fn first_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    static OPENED: Mutex<BTreeMap<(u64, u64), File>> = Mutex::new(BTreeMap::new());
     let metadata = fs::metadata(path)?;
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     let file = match opened.entry((metadata.dev(), metadata.ino())) {

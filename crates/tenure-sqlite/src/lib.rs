@@ -62,6 +62,7 @@ mod place;
 #[cfg(test)]
 mod plans;
 mod prefix;
+mod private;
 mod queue_limits;
 mod queue_terms;
 mod readers;

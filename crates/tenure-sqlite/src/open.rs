@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
+use rusqlite::{Connection, ErrorCode, MAIN_DB};
 use tenure_core::Epoch;
 use tenure_store::{Chance, Clock, Fault};
 
-use crate::connection::{common, writing};
+use crate::connection::writing;
 use crate::fault::fault_of;
-use crate::inspect::{broken, inspect, of_file};
+use crate::inspect::{broken, inspect, keep_open, of_file};
 use crate::look::{current_epoch, looking};
 use crate::pause::pause;
-use crate::{Options, schema};
+use crate::{Options, private, schema};
 
 /// The first SQLite without the bug that could lose a log when two connections worked it in.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -82,9 +82,10 @@ fn create(path: &Path) -> Result<(), Fault> {
     if path.exists() {
         return Ok(());
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | common();
-    Connection::open_with_flags(path, flags)
-        .and_then(|conn| conn.query_row("PRAGMA user_version", [], |_| Ok(())))
+    // Another process may be faster, or the path may be a link to where the file shall be.
+    let created = private::options().create(true).truncate(false).open(path);
+    created
+        .and_then(keep_open)
         .map_err(|_| broken(path, "cannot create the file; check that its directory is writable"))
 }
 

@@ -12,7 +12,7 @@ use crate::connection::writing;
 use crate::fault::fault_of;
 use crate::inspect::{beside, broken, inspect, of_file};
 use crate::look::read_or_look;
-use crate::{Options, epoch, hosts, open, repair, schema};
+use crate::{Options, epoch, hosts, open, private, repair, schema};
 
 /// So many findings of one sort are told.
 const MOST: i64 = 20;
@@ -112,6 +112,7 @@ pub fn status(path: &Path, options: &Options, clock: &dyn Clock) -> Result<Statu
         hosts: Vec::new(),
         hearing: Hearing::Watches,
         oldest: None,
+        cautions: private::cautions(path),
     };
     if here > 0 {
         let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));

@@ -12,8 +12,8 @@ use tenure_core::{
     NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
 };
 use tenure_store::{
-    Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
-    Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
+    Answer, Bulletin, Caution, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event,
+    Fault, Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
     LedgerPage, LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo,
     QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation,
     Reserve, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
@@ -32,7 +32,9 @@ use crate::open::{Opened, Way};
 use crate::readers::Readers;
 use crate::writer::{Company, Outage, Writer};
 use crate::writing::Memory;
-use crate::{Options, apps, backup, hosts, key_views, leases, ledger, open, records, sizes, timers, views};
+use crate::{
+    Options, apps, backup, hosts, key_views, leases, ledger, open, private, records, sizes, timers, views,
+};
 
 /// Commands that may wait for the writer before whoever asks waits, too.
 const WAITING_COMMANDS: usize = 4096;
@@ -448,6 +450,14 @@ impl Store for SqliteStore {
 
     fn engine(&self) -> &'static str {
         "sqlite"
+    }
+
+    fn cautions(&self) -> Vec<Caution> {
+        match self.way {
+            Way::Writes => private::cautions(&self.path),
+            // A user who may only look is not the one who can change the permissions.
+            Way::Looks => Vec::new(),
+        }
     }
 
     fn sizes(&self) -> Answer<'_, Sizes> {

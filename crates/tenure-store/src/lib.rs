@@ -54,7 +54,7 @@ pub use leases::{
 pub use left::{LeftAsk, PutAsk};
 pub use measured::{CallMeasure, ClaimMeasure, Histogram, LeaseMeasure, MeasuredStore, Measures};
 pub use memory::MemoryStore;
-pub use operations::{Finding, Hearing, Migration, Oldest, Quarantined, Repaired, Status};
+pub use operations::{Caution, Finding, Hearing, Migration, Oldest, Quarantined, Repaired, Status};
 pub use records::{
     Append, EntriesAsk, EntryPage, NewValue, Only, Put, RecordPage, Records, RecordsAsk, Unmet, Writes,
     Written, check_writes,
@@ -83,6 +83,11 @@ pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send
 
     /// In one word, what keeps it, such as `sqlite`: for people. Nothing is decided by it.
     fn engine(&self) -> &'static str;
+
+    /// Returns dangers in the way it is kept or reached, such as a file that every user can read.
+    fn cautions(&self) -> Vec<Caution> {
+        Vec::new()
+    }
 
     /// How a transaction of a user's own takes part in this store; `None` if no such transaction can be where its jobs are.
     fn joint(&self) -> Option<&dyn Joint> {

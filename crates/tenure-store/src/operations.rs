@@ -28,6 +28,23 @@ pub struct Status {
     pub hearing: Hearing,
     /// Of the transactions there the one that sees the oldest state, if any is open that whoever asks may know of.
     pub oldest: Option<Oldest>,
+    /// Dangers that its operator can remove.
+    pub cautions: Vec<Caution>,
+}
+
+/// A danger in the way a store is kept or reached, for its operator. It contains no secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Caution {
+    /// The danger, as the first half of a sentence.
+    pub found: String,
+    /// The command or setting that removes it.
+    pub next: String,
+}
+
+impl std::fmt::Display for Caution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.found, self.next)
+    }
 }
 
 /// A transaction that sees an older state than all others. What it may still see is not removed, though it was deleted.

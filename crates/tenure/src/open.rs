@@ -170,6 +170,7 @@ impl OpenOptions {
             check_program(program)?;
         }
         let store = self.store(url).await?;
+        store.cautions().iter().for_each(|caution| tracing::warn!("{caution}"));
         let store = if self.measured { Arc::new(MeasuredStore::new(store)) } else { store };
         let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
         let claimed = self.claim(&store, chance()).await?;

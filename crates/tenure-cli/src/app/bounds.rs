@@ -3,6 +3,8 @@
 use tenure_apps::{App, Limits};
 use tenure_program::{Inherited, Rights};
 
+use crate::program::rights;
+
 /// What the operator of a host says of all its programs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bounds {
@@ -10,8 +12,8 @@ pub(super) struct Bounds {
     pub(super) pass_env: Vec<String>,
     /// The most that each of them may use, whatever its own settings say.
     pub(super) limits: Limits,
-    /// Whether none of them, nor what it starts, gets more rights than it has, whatever its own settings say.
-    pub(super) no_new_privs: bool,
+    /// True if programs may gain privileges. Their own settings can still forbid it.
+    pub(super) allows_new_privs: bool,
 }
 
 impl Bounds {
@@ -26,9 +28,10 @@ impl Bounds {
         tenure_program::Limits { memory, processes, cpu, file, open_files }
     }
 
-    /// What this app may become.
+    /// Returns the rights of this app: those of all programs, less what its own settings forbid.
     pub(super) fn rights(&self, app: &App) -> Rights {
-        Rights { no_new_privs: self.no_new_privs || app.settings.no_new_privs }
+        let rights = rights(self.allows_new_privs);
+        Rights { no_new_privs: rights.no_new_privs || app.settings.no_new_privs, ..rights }
     }
 }
 

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use tenure_apps::{App, Folder, Sort, check_name, root_of};
 
 use super::copying::{self, Outward};
+use super::links;
 use super::run::is_installed;
 use super::unpack::unpack;
 use crate::exit::Failure;
@@ -138,6 +139,7 @@ fn sorted<'a>(
     for app in &folder.apps {
         let mut whys: Vec<String> = app.wrong.iter().map(|why| beside.without(why)).collect();
         whys.extend(differs_in_case(app, to)?);
+        whys.extend(leads_out(app)?);
         match whys.as_slice() {
             [] => found.push(app),
             whys => left.push(format!("{}/{}: {}", app.sort, app.name, whys.join("; "))),
@@ -164,6 +166,21 @@ fn differs_in_case(app: &App, to: &Path) -> Result<Option<String>, Failure> {
         }
     }
     Ok(None)
+}
+
+/// Returns the reason why a program may not be deployed if one of its links leads out of it. In the folder of programs, that
+/// link would lead elsewhere than in the package.
+fn leads_out(app: &App) -> Result<Option<String>, Failure> {
+    let folder = of_its_name(app);
+    if folder.is_symlink() {
+        return Ok(Some("its folder is a symbolic link".to_owned()));
+    }
+    let outward = links::first_outward(folder);
+    let outward = outward.map_err(|source| Failure::Folder { path: folder.to_owned(), source })?;
+    Ok(outward.map(|link| {
+        let link = link.strip_prefix(folder).unwrap_or(&link).display().to_string();
+        format!("the link {link} leads out of the program")
+    }))
 }
 
 /// A folder of our own beside the programs, on the same file system.

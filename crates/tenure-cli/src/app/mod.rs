@@ -9,6 +9,7 @@ mod desk;
 mod host;
 mod identity;
 mod lease;
+mod links;
 mod orders;
 mod passing;
 mod place;

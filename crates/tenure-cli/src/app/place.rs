@@ -11,6 +11,7 @@ use tenure_apps::App;
 use super::copying::{self, Outward, remove};
 use super::host::Host;
 use crate::exit::Failure;
+use crate::files;
 use crate::screen::complain;
 
 /// The places of one host.
@@ -38,8 +39,8 @@ impl Places {
         let all = state.join("work");
         let work = all.join(host);
         let fail = |source| Failure::Folder { path: work.clone(), source };
-        fs::create_dir_all(&work).map_err(fail)?;
-        let lock = File::create(lock_of(&work)).map_err(fail)?;
+        files::create_private_folder(&work).map_err(fail)?;
+        let lock = files::private_file().create(true).truncate(false).open(lock_of(&work)).map_err(fail)?;
         lock.lock().map_err(fail)?;
         // What is left is no reason not to work.
         for trouble in remove_what_dead_hosts_left(&all) {
@@ -52,7 +53,7 @@ impl Places {
     /// Where this app keeps what is to be there for its next run.
     pub(super) fn data(&self, app: &App) -> io::Result<PathBuf> {
         let path = self.data.join(app.sort.word()).join(&app.name);
-        fs::create_dir_all(&path)?;
+        files::create_private_folder(&path)?;
         Ok(path)
     }
 
@@ -63,6 +64,7 @@ impl Places {
         }
         let path = self.work.join(app.sort.word()).join(&app.name).join(run);
         let copy = Copy { path, is_own: true };
+        files::create_private_folder(&copy.path)?;
         copying::copy(&app.folder, &copy.path, Outward::Kept, stop)?;
         Ok(copy)
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use tenure::apps::Standing;
 use tenure::{OpenOptions, Singleton, Worker, limits};
 use tenure_apps::{App, Folder, Overall, Sort};
+use tenure_program::hide_this_process;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -60,9 +61,9 @@ pub(crate) struct Run {
     /// Variables of the host to pass to programs, such as TENURE_URL or TENURE_*
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pass_env: Vec<String>,
-    /// Prevent programs from gaining privileges, such as by sudo
+    /// Let programs gain privileges, such as by sudo
     #[arg(long)]
-    no_new_privs: bool,
+    allow_new_privs: bool,
     /// Check the folder and run nothing
     #[arg(long)]
     check: bool,
@@ -105,6 +106,8 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         return Err(Failure::NotThere(format!("no program in {} can run", run.folder.display())));
     }
     tenure::apps::check_set(run.set()).map_err(tenure::Error::from)?;
+    // The environment has the access to the store: no program may read it from this process.
+    hide_this_process();
     end_orphans_twice();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -142,7 +145,7 @@ async fn work(
     let state = match &run.state {
         Some(state) => {
             let fail = |source| Failure::Folder { path: state.clone(), source };
-            std::fs::create_dir_all(state).map_err(fail)?;
+            files::create_private_folder(state).map_err(fail)?;
             state.clone()
         }
         None => own_folder(&run.folder)?,
@@ -156,7 +159,7 @@ async fn work(
     let bounds = Bounds {
         pass_env: run.pass_env.clone(),
         limits: run.limits.unwrap_or_default(),
-        no_new_privs: run.no_new_privs,
+        allows_new_privs: run.allow_new_privs,
     };
     let places = Places::open(&state, &id)?;
     let host = Arc::new(Host::new(

@@ -32,7 +32,7 @@ pub(super) fn settings(app: &App, overall: &Overall, bounds: &Bounds) -> BTreeMa
                 .map_or_else(|| json!("all except those of the host"), |names| json!(names)),
         ),
         ("limits", limits(said.limits.and(bounds.limits))),
-        ("no_new_privs", json!(said.no_new_privs || bounds.no_new_privs)),
+        ("no_new_privs", json!(bounds.rights(app).no_new_privs)),
     ];
     of_sort.into_iter().chain(of_all).map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::DeflateDecoder;
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipFileHeaderRecord};
 
-use super::copying::leads_out;
+use super::links::leads_out;
 
 /// Files and folders of one package.
 const MOST_ENTRIES: u64 = 20_000;
@@ -30,7 +30,6 @@ type Archive = ZipArchive<rawzip::FileReader>;
 struct Unpacking<'a> {
     archive: &'a Archive,
     to: &'a Path,
-    left: u64,
     /// Made when all files are there: nothing is ever written through a link.
     links: Vec<(PathBuf, PathBuf)>,
 }
@@ -42,14 +41,11 @@ struct Unpacking<'a> {
 pub(super) fn unpack(zip: &Path, to: &Path) -> io::Result<()> {
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let archive = ZipArchive::from_file(File::open(zip)?, &mut buffer).map_err(io::Error::other)?;
+    check_size(&archive, &mut buffer)?;
     fs::create_dir_all(to)?;
-    let mut unpacking = Unpacking { archive: &archive, to, left: MOST_BYTES, links: Vec::new() };
-    let (mut entries, mut number) = (archive.entries(&mut buffer), 0);
+    let mut unpacking = Unpacking { archive: &archive, to, links: Vec::new() };
+    let mut entries = archive.entries(&mut buffer);
     while let Some(entry) = entries.next_entry().map_err(io::Error::other)? {
-        number += 1;
-        if number > MOST_ENTRIES {
-            return refuse(format!("more than {MOST_ENTRIES} files and folders"));
-        }
         let raw = entry.file_path();
         let name = place(raw.as_bytes()).map_err(|why| {
             io::Error::other(format!("{:?} {why}", String::from_utf8_lossy(raw.as_bytes())))
@@ -59,6 +55,29 @@ pub(super) fn unpack(zip: &Path, to: &Path) -> io::Result<()> {
     }
     for (path, target) in &unpacking.links {
         symlink(target, path)?;
+    }
+    // Only now: a link may lead through a later one.
+    match unpacking.links.iter().find(|(path, _)| leads_out(to, path)) {
+        None => Ok(()),
+        Some((path, target)) => {
+            let (path, target) = (path.strip_prefix(to).unwrap_or(path).display(), target.display());
+            refuse(format!("{path}: the link leads out of the package, to {target}"))
+        }
+    }
+}
+
+/// Adds up the sizes that a package says, before anything is unpacked.
+fn check_size(archive: &Archive, buffer: &mut [u8]) -> io::Result<()> {
+    let (mut entries, mut number, mut bytes) = (archive.entries(buffer), 0, 0_u64);
+    while let Some(entry) = entries.next_entry().map_err(io::Error::other)? {
+        number += 1;
+        bytes = bytes.saturating_add(entry.uncompressed_size_hint());
+        if number > MOST_ENTRIES {
+            return refuse(format!("more than {MOST_ENTRIES} files and folders"));
+        }
+        if bytes > MOST_BYTES {
+            return refuse(format!("the package is larger than {} MiB unpacked", MOST_BYTES >> 20));
+        }
     }
     Ok(())
 }
@@ -81,10 +100,8 @@ impl Unpacking<'_> {
                 data.take(LINK_BYTES + 1).read_to_end(&mut target).map(|read| read as u64)
             })?;
             let target = PathBuf::from(String::from_utf8(target).map_err(io::Error::other)?);
-            if target.as_os_str().len() as u64 > LINK_BYTES
-                || leads_out(&target, name.components().count() - 1)
-            {
-                return refuse(format!("the link leads out of the package, to {}", target.display()));
+            if target.as_os_str().len() as u64 > LINK_BYTES {
+                return refuse(format!("the target of the link has more than {LINK_BYTES} bytes"));
             }
             self.links.push((path, target));
             return Ok(());
@@ -94,17 +111,12 @@ impl Unpacking<'_> {
         }
         // A name that comes twice would be whatever came last.
         let mut file = File::create_new(&path)?;
-        let most = self.left;
-        let read = self.read(entry, |data| io::copy(&mut data.take(most + 1), &mut file))?;
-        if read > most {
-            return refuse(format!("the package is larger than {} MiB unpacked", MOST_BYTES >> 20));
-        }
-        self.left -= read;
+        self.read(entry, |data| io::copy(data, &mut file))?;
         let is_program = mode.permissions() & 0o111 != 0;
         fs::set_permissions(path, Permissions::from_mode(if is_program { 0o755 } else { 0o644 }))
     }
 
-    /// Has what is packed read, and looks whether it is what the package says.
+    /// Has what is packed read. The reader stops with an error as soon as there is more, less or other data than the package says.
     fn read(
         &self,
         entry: &ZipFileHeaderRecord<'_>,

@@ -10,6 +10,8 @@ mod status;
 mod target;
 mod vacuum;
 
+pub(crate) use target::wait;
+
 use clap::Subcommand;
 
 use crate::exit::Failure;

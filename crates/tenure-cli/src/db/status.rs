@@ -33,6 +33,7 @@ fn lines(standing: &Standing) -> Vec<String> {
         line("schema", &schema(standing)),
         line("size", &size(standing.bytes)),
     ];
+    lines.extend(standing.cautions.iter().map(|caution| line("warning", &caution.to_string())));
     let Some(epoch) = standing.epoch else { return lines };
     lines.push(line("epoch", &epoch.to_string()));
     let jobs: Vec<String> = standing.jobs.iter().map(|(state, jobs)| format!("{jobs} {state}")).collect();

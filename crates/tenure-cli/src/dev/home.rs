@@ -1,8 +1,10 @@
 //! Where the jobs of `tenure dev` are kept.
 
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
+use crate::files;
 
 const FOLDER: &str = ".tenure";
 const FILE: &str = "dev.db";
@@ -42,10 +44,11 @@ impl Home {
 pub(crate) fn folder(parent: &Path) -> Result<PathBuf, Failure> {
     let path = parent.join(FOLDER);
     let fail = |source| Failure::Folder { path: path.clone(), source };
-    std::fs::create_dir_all(&path).map_err(fail)?;
-    let ignore = path.join(".gitignore");
-    if !ignore.exists() {
-        std::fs::write(&ignore, "*\n").map_err(fail)?;
+    files::create_private_folder(&path).map_err(fail)?;
+    match files::private_file().create_new(true).open(path.join(".gitignore")) {
+        Ok(mut ignore) => ignore.write_all(b"*\n").map_err(fail)?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(fail(error)),
     }
     Ok(path)
 }

@@ -27,6 +27,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tenure::Moment;
+use tenure_program::Rights;
 
 use crate::client::{Answer, Trouble};
 use crate::screen::tell;
@@ -43,6 +44,11 @@ pub(crate) fn end_orphans() {
         let what = if ended == 1 { "process" } else { "processes" };
         tell(&format!("ended {ended} {what} left behind by a killed host"));
     }
+}
+
+/// Returns the rights of programs that a host runs for others. Only Linux can keep a program from gaining privileges.
+pub(crate) fn rights(allows_new_privs: bool) -> Rights {
+    Rights { no_new_privs: cfg!(target_os = "linux") && !allows_new_privs, closes_descriptors: true }
 }
 
 /// The same for whoever stays, and once more later: a supervisor that is being killed just now may not be gone yet.

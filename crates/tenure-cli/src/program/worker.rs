@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use tenure::{Chance, Clock, JobId, SystemClock};
-use tenure_program::{Inherited, Input, Program};
+use tenure_program::{Inherited, Input, Program, Rights, hide_this_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -20,7 +20,7 @@ use super::forward::{Service, forward};
 use super::hands::sign_off;
 use super::roll::{self, Workers};
 use super::stops::{By, Limit, Stops};
-use super::{Granted, LEASE};
+use super::{Granted, LEASE, rights};
 use crate::client::{Ask, Connect, Purpose, Trouble};
 use crate::exit::Failure;
 use crate::output::counted;
@@ -63,6 +63,9 @@ pub(crate) struct WorkerArgs {
     /// Variables of the worker to pass to programs, such as TENURE_URL or TENURE_*
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pass_env: Vec<String>,
+    /// Let programs gain privileges, such as by sudo
+    #[arg(long)]
+    allow_new_privs: bool,
     /// Program and arguments; must come last
     #[arg(
         long = "exec",
@@ -104,6 +107,7 @@ struct Shared {
     manners: Manners,
     command: Vec<OsString>,
     pass_env: Vec<String>,
+    rights: Rights,
     http: Option<Service>,
     stops: Stops,
 }
@@ -116,6 +120,8 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         let why = "--http needs a server, because the service reports to it: pass --url instead of --db, or use --exec";
         return Err(Failure::Usage(why.to_owned()));
     }
+    // The environment has the access token: no program may read it from this process.
+    hide_this_process();
     super::end_orphans_twice();
     let client = args.connect.client_for(Purpose::Serve)?;
     client.prepare_to_move()?;
@@ -130,6 +136,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         manners: Manners { permanent: args.permanent, again_after: args.again_after, grace: args.grace },
         command: args.command,
         pass_env: args.pass_env,
+        rights: rights(args.allow_new_privs),
         http: args.http,
         stops: Stops::default(),
     });
@@ -339,6 +346,7 @@ fn run_for(shared: &Shared, post: &Arc<Post>) -> Option<Went> {
         command: shared.command.clone(),
         env: post.job.env(server),
         inherits: Inherited::Guarded { only: None, also: shared.pass_env.clone() },
+        rights: shared.rights,
         input: Input::Bytes(args),
         ..Program::default()
     };

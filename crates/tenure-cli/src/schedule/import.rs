@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::crontab::{Command, Crontab, Entry, Reading};
 use crate::exit::Failure;
-use crate::files::text_of;
+use crate::files::{self, text_of};
 use crate::output::safe;
 use crate::screen::{print, tell};
 
@@ -179,7 +179,8 @@ fn write(folder: &Path, text: &str) -> Result<(), Failure> {
     let path = folder.join(FILE);
     let fail = |source| Failure::Output { path: path.clone(), source };
     std::fs::create_dir_all(folder).map_err(fail)?;
-    match std::fs::File::create_new(&path) {
+    // Lines of a crontab may contain passwords, and other users cannot read the original.
+    match files::private_file().create_new(true).open(&path) {
         Ok(mut file) => std::io::Write::write_all(&mut file, text.as_bytes()).map_err(fail)?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err(Failure::Conflict(format!("{} already exists and was not changed", path.display())));

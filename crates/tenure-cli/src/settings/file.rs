@@ -1,9 +1,7 @@
 //! The file of a person's settings: which servers there are.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -11,6 +9,7 @@ use serde::Deserialize;
 use super::{Env, Said, said, written};
 use crate::client::{Secret, secret_in};
 use crate::exit::Failure;
+use crate::files;
 use crate::output::safe;
 
 /// All of the file.
@@ -46,9 +45,9 @@ impl File {
         let path = Self::path(env)?.with_extension("toml.lock");
         let locked = || {
             if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
+                files::create_private_folder(folder)?;
             }
-            let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+            let file = files::private_file().create(true).truncate(false).open(&path)?;
             file.lock()?;
             Ok(file)
         };

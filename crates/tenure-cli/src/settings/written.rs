@@ -1,14 +1,13 @@
 //! Changing the file of a person's settings: what he has written stays as it is, with its comments and in its order.
 
-use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value, value};
 
 use super::{Context, File};
 use crate::exit::Failure;
+use crate::files;
 
 /// Links that lead to a file, one behind the other.
 const MOST_LINKS: usize = 40;
@@ -76,15 +75,13 @@ fn same(one: &Value, other: &Value) -> bool {
 pub(super) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let path = &behind(path)?;
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        files::create_private_folder(folder)?;
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let new = path.with_file_name(name);
-    let written = OpenOptions::new()
-        .write(true)
+    let written = files::private_file()
         .create_new(true)
-        .mode(0o600)
         .open(&new)
         .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
     let done = written.and_then(|()| std::fs::rename(&new, path));

@@ -35,6 +35,16 @@ pub fn zip(path: &Path, entries: &[Entry<'_>]) {
     archive.finish().unwrap();
 }
 
+/// A zip of one entry that says another size than it has: where all entries are listed, and behind its data.
+fn saying(zip: &[u8], size: u32) -> Vec<u8> {
+    let mut zip = zip.to_vec();
+    for (record, at) in [(b"PK\x01\x02", 24), (b"PK\x07\x08", 12)] {
+        let begin = zip.windows(4).position(|bytes| bytes == record).unwrap() + at;
+        zip[begin..begin + 4].copy_from_slice(&size.to_le_bytes());
+    }
+    zip
+}
+
 fn tenure(stand: &Stand, args: &[&str]) -> Said {
     said(&run(&[&["app"], args].concat(), stand.root.path()))
 }
@@ -184,9 +194,6 @@ fn a_file_beside_the_programs_of_a_package_is_told_and_is_no_failure() {
 fn a_zip_that_means_no_good_is_refused_with_what_is_wrong_and_nothing_of_it_stays() {
     let stand = Stand::of(&[("triggered/report/run.sh", "echo first")]);
     let script: Entry<'_> = (b"triggered/report/run.sh", PROGRAM, b"echo second");
-    let bomb = vec![0; 8 << 20];
-    let bombs: Vec<Vec<u8>> =
-        (0..140).map(|number| format!("triggered/report/{number}").into_bytes()).collect();
     let many: Vec<Vec<u8>> =
         (0..20_001).map(|number| format!("triggered/report/{number}").into_bytes()).collect();
     let long = [b"triggered/report/".as_slice(), &[b'x'; 2_000]].concat();
@@ -213,7 +220,17 @@ fn a_zip_that_means_no_good_is_refused_with_what_is_wrong_and_nothing_of_it_stay
     .into_iter()
     .map(|(name, mode, data, told)| (vec![script, (name, mode, data)], told))
     .collect();
-    bad.push((bombs.iter().map(|name| (name.as_slice(), FILE, bomb.as_slice())).collect(), "1024 MiB"));
+    let up: Entry<'_> = (b"triggered/report/d/e/f/g/up", LINK, b"../../../..");
+    let through: Entry<'_> =
+        (b"triggered/report/leak", LINK, b"d/e/f/g/up/../../../../triggered/report/run.sh");
+    bad.push((vec![script, up, through], "triggered/report/leak: the link leads out of the package"));
+    // Within the package, but elsewhere once the program lies in the folder of programs.
+    let deep_script: Entry<'_> = (b"site/wwwroot/App_Data/jobs/triggered/report/run.sh", PROGRAM, b"");
+    let to_site: Entry<'_> = (b"site/wwwroot/App_Data/jobs/triggered/report/evil", LINK, b"../../../../x");
+    bad.push((vec![deep_script, to_site], "the link evil leads out of the program"));
+    let elsewhere: Entry<'_> = (b"shared/run.sh", PROGRAM, b"");
+    let as_link: Entry<'_> = (b"triggered/report", LINK, b"../shared");
+    bad.push((vec![elsewhere, as_link], "its folder is a symbolic link"));
     bad.push((many.iter().map(|name| (name.as_slice(), FILE, &b""[..])).collect(), "more than 20000"));
     let path = stand.root.path().join("bad.zip");
     let refuse = |told: &str| {
@@ -240,6 +257,11 @@ fn a_zip_that_means_no_good_is_refused_with_what_is_wrong_and_nothing_of_it_stay
     other[at] ^= 0x10;
     fs::write(&path, &other).unwrap();
     refuse("run.sh");
+    // Too large by what it says, and larger than it says.
+    for (said, told) in [(1_100 << 20, "larger than 1024 MiB"), (3, "run.sh: Invalid size: expected 3")] {
+        fs::write(&path, saying(&whole, said)).unwrap();
+        refuse(told);
+    }
     fs::write(&path, "no zip").unwrap();
     refuse("");
     fs::write(&path, &whole).unwrap();

@@ -15,6 +15,6 @@ mod records;
 mod rights;
 mod running;
 mod served;
-mod stand;
+pub mod stand;
 mod stopping;
 mod switched;

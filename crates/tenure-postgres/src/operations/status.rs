@@ -61,6 +61,7 @@ pub async fn status(url: &str, options: Options) -> Result<Status, Fault> {
         oldest: oldest
             .first()
             .map(|row| Oldest { who: row.get(0), seconds: u64::try_from(row.get::<_, i64>(1)).unwrap_or(0) }),
+        cautions: database.cautions.clone(),
     };
     if standing.here > 0 {
         tell(connection, &mut status).await?;

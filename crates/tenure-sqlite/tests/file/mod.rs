@@ -12,6 +12,8 @@ mod leases_shared;
 mod leases_whole;
 mod needed;
 mod panic;
+#[cfg(unix)]
+mod private;
 mod replaced;
 mod restored;
 mod sharing;

@@ -15,8 +15,8 @@ use tenure_core::{
 use tokio::sync::{broadcast, watch};
 
 use crate::{
-    Answer, Chance, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
-    Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
+    Answer, Caution, Chance, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
+    Fired, Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
     LedgerPage, LimitInfo, LimitPage, LostHost, Measures, Page, PageAsk, Pruned, QueueEdit, QueueEdited,
     QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported,
     Reservation, Reserve, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit,
@@ -438,6 +438,10 @@ impl Store for FaultyStore {
 
     fn engine(&self) -> &'static str {
         self.inner.engine()
+    }
+
+    fn cautions(&self) -> Vec<Caution> {
+        self.inner.cautions()
     }
 
     fn sizes(&self) -> Answer<'_, Sizes> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, watch};
 
-use crate::{Answer, Clock, Copies, Event, Fault, Hints, Joint, Moment, Sizes, Store};
+use crate::{Answer, Caution, Clock, Copies, Event, Fault, Hints, Joint, Moment, Sizes, Store};
 pub use histogram::Histogram;
 pub use measures::{CallMeasure, ClaimMeasure, LeaseMeasure, Measures};
 use operation::Operation;
@@ -122,6 +122,10 @@ impl Store for MeasuredStore {
 
     fn engine(&self) -> &'static str {
         self.inner.engine()
+    }
+
+    fn cautions(&self) -> Vec<Caution> {
+        self.inner.cautions()
     }
 
     fn joint(&self) -> Option<&dyn Joint> {
