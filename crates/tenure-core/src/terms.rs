@@ -51,6 +51,9 @@ pub struct Terms {
     /// The timer run that the job was enqueued for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<TimerSlot>,
+    /// Name of the client that enqueued the job over HTTP. Other clients that may only enqueue do not see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 impl Terms {
@@ -109,6 +112,9 @@ impl Terms {
         }
         self.limit.as_ref().map_or(Ok(()), LimitKey::check)?;
         self.after.as_ref().map_or(Ok(()), AfterJobs::check)?;
+        if let Some(owner) = &self.owner {
+            invalid::at_most_bytes("owner", owner.len(), limits::META_BYTES)?;
+        }
         check_meta(&self.meta)
     }
 }

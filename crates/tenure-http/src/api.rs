@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::access::known::Known;
 use crate::access::strangers::Strangers;
 use crate::access::taken_back::Followed;
-use crate::access::{Access, Reach, Who};
+use crate::access::{Access, OwnOnly, Reach, Who};
 use crate::answer::Shown;
 use crate::body;
 use crate::callbacks::address::Allowed;
@@ -46,6 +46,8 @@ pub(crate) struct Api {
     inner: Arc<Inner>,
     who: Who,
     reveals: bool,
+    /// Returns true if the jobs of other clients are not there for this request.
+    own_only: bool,
     site: Site,
     /// The request, if its service decides which jobs it reaches.
     asks: Option<Arc<Parts>>,
@@ -70,7 +72,8 @@ impl FromRequestParts<Served> for Api {
         let ending = (!inner.rules.ends_itself).then(|| inner.tenure.streams_end());
         let site = Site::of(parts, inner.rules.items.as_ref().map(|items| Arc::clone(&items.fields)));
         let asks = inner.rules.items.is_some().then(|| Arc::new(parts.clone()));
-        Ok(Self { inner, who, reveals, site, asks, ending })
+        let own_only = parts.extensions.get::<OwnOnly>().is_some();
+        Ok(Self { inner, who, reveals, own_only, site, asks, ending })
     }
 }
 
@@ -134,6 +137,7 @@ impl Api {
         let (draining, metrics) = (watch::Sender::new(false), Metrics::new(tenure.now()));
         Self {
             who: Who(None),
+            own_only: false,
             reveals: false,
             site: Site::default(),
             asks: None,
@@ -424,13 +428,28 @@ impl Api {
     pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
         let found = match self.tenure().store().job(id).await {
             // Its queue and kind decide whether it is reached.
-            Err(fault) if !self.reach().is_whole() && fault.cause() == Some(FaultCause::UnreadableData) => {
-                None
-            }
+            Err(fault) if !self.reaches_all() && fault.cause() == Some(FaultCause::UnreadableData) => None,
             found => found?,
         };
         let is_reached = |job: &JobRecord| self.reach().covers_job(job) && self.may_be_shown(job);
-        found.filter(is_reached).ok_or_else(|| self.missing(id))
+        let found = found.filter(is_reached).ok_or_else(|| self.missing(id))?;
+        if !self.own_only || found.terms.owner.as_deref() == self.who.name() {
+            return Ok(found);
+        }
+        if !self.may_read() {
+            return Err(self.missing(id));
+        }
+        let detail = format!("job {id} was enqueued by another client; this requires the scope manage");
+        Err(Problem::new(ProblemType::Forbidden, detail).with("needs", "manage"))
+    }
+
+    /// Returns true if this request has to do only with jobs that its client enqueued.
+    pub(crate) fn sees_own_only(&self) -> bool {
+        self.own_only
+    }
+
+    fn reaches_all(&self) -> bool {
+        self.reach().is_whole() && !self.own_only
     }
 
     /// Returns true if the service that mounts the status pages lets this request see the job.
@@ -441,7 +460,7 @@ impl Api {
 
     /// Refuses whoever does not reach this job. It is not looked at for those who reach all.
     pub(crate) async fn reached(&self, id: JobId) -> Result<(), Problem> {
-        if self.reach().is_whole() {
+        if self.reaches_all() {
             return Ok(());
         }
         self.job(id).await.map(drop)

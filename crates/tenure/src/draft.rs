@@ -147,6 +147,13 @@ impl Draft {
         self
     }
 
+    /// Sets the name of the client that the job belongs to. Over HTTP, a token that may only enqueue sees just the jobs of its
+    /// own name.
+    pub fn owner(mut self, name: &str) -> Self {
+        self.terms.owner = Some(name.to_owned());
+        self
+    }
+
     /// Sets the job ID. Enqueueing the same job under the same ID again stores nothing more.
     pub fn id(mut self, id: JobId) -> Self {
         self.id = Some(id);

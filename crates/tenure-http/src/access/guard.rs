@@ -23,6 +23,10 @@ const TAKEN_BACK: &str = "unknown, expired or revoked access token";
 #[derive(Debug, Clone)]
 pub(crate) struct Who(pub Option<Arc<(AccessToken, String)>>);
 
+/// A mark of requests that have to do only with jobs that the client itself enqueued.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnOnly;
+
 /// What stands before one route.
 #[derive(Clone)]
 pub(crate) struct Guard {
@@ -39,6 +43,11 @@ impl Who {
     /// The ID of the access token, if there is one.
     pub(crate) fn token_id(&self) -> Option<&str> {
         self.0.as_ref().map(|found| found.0.id.as_str())
+    }
+
+    /// The name of the access token, to which the jobs that it enqueues belong.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.as_ref().map(|found| found.0.name.as_str())
     }
 
     /// How much of jobs he is shown. Who enqueues is shown what he has sent, and nobody who does more than look needs to ask.
@@ -102,6 +111,9 @@ pub(crate) async fn guarded(
     let noted =
         (reveals || (changes && needs.is_audited(who.scopes()))).then(|| audit::Act::of(&who, &request));
     request.extensions_mut().insert(who.clone());
+    if who.0.is_some() && needs.are_met_by_enqueue_alone(who.scopes()) {
+        request.extensions_mut().insert(OwnOnly);
+    }
     let waits = who.0.is_some() && request.headers().contains_key("prefer");
     let done = done(&api, noted, request, next);
     let response = if waits {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use tenure::Invalid;
 
 pub(crate) use audit::{KEEP, NotAudited};
-pub(crate) use guard::{Guard, Who, guarded};
+pub(crate) use guard::{Guard, OwnOnly, Who, guarded};
 pub use reach::Reach;
 pub(crate) use reach::Within;
 pub use strangers::Remote;
@@ -99,6 +99,15 @@ impl Needs {
             Self::Nothing | Self::Optional | Self::Anyone => true,
             Self::One(of) => by.iter().any(|has| of.iter().any(|needed| has.gives(*needed))),
         }
+    }
+
+    /// Returns `true` if only the scope `enqueue` lets a token with these scopes in. Such a token has to do with the jobs that it
+    /// enqueued, and no others.
+    pub(crate) fn are_met_by_enqueue_alone(self, by: &[Scope]) -> bool {
+        let Self::One(of) = self else { return false };
+        // A token that may read sees the jobs that its own ones meet.
+        let more = if of.contains(&Scope::Manage) { Scope::Manage } else { Scope::Read };
+        of.contains(&Scope::Enqueue) && !by.iter().any(|has| has.gives(more))
     }
 
     /// Returns `true` if the audit log records this action for a token with these scopes: every action that needs `manage`

@@ -28,10 +28,14 @@ pub(crate) async fn admitted_in(
         None => problem,
     };
     check(api, &mut submit).await.map_err(placed)?;
-    Ok(submit.draft(id).map_err(|wrong| match index {
+    let draft = submit.draft(id).map_err(|wrong| match index {
         Some(index) => wrong.in_item(index),
         None => wrong,
-    })?)
+    })?;
+    Ok(match api.who().name() {
+        Some(name) => draft.owner(name),
+        None => draft,
+    })
 }
 
 /// Has the job keep to what is said about its kind, and refuses what whoever asks does not reach, or whose args break the
@@ -67,7 +71,7 @@ pub(crate) async fn check_args(api: &Api, kind: &Kind, args: &RawValue) -> Resul
 /// Refuses what whoever asks does not reach: the job itself, jobs that it would replace, and jobs that it waits for.
 async fn reached(api: &Api, submit: &Submit) -> Result<(), Problem> {
     let reach = api.reach();
-    if reach.is_whole() {
+    if reach.is_whole() && !api.sees_own_only() {
         return Ok(());
     }
     api.check_reach(submit.queue.as_deref().unwrap_or(USUAL_QUEUE), &submit.kind)?;
@@ -75,7 +79,7 @@ async fn reached(api: &Api, submit: &Submit) -> Result<(), Problem> {
         let is_within = match unique.scope {
             UniqueScope::Queue => true,
             UniqueScope::Kind | UniqueScope::Args => reach.has_all_queues(),
-            UniqueScope::Any => false,
+            UniqueScope::Any => reach.is_whole(),
         };
         if !is_within {
             return Err(api.beyond("the jobs that this one could replace").with("field", "unique.scope"));

@@ -33,6 +33,8 @@ pub struct JobDocument {
     pub tags: Vec<String>,
     /// User-defined metadata.
     pub meta: BTreeMap<String, String>,
+    /// Name of the access token that enqueued the job.
+    pub enqueued_by: Option<String>,
     /// W3C Trace Context `traceparent` of the enqueuing request.
     pub traceparent: Option<String>,
     /// W3C Trace Context `tracestate`.
@@ -185,6 +187,7 @@ impl JobDocument {
             args: raw(job.args.as_bytes()),
             tags: job.terms.tags.iter().map(|tag| tag.as_str().to_owned()).collect(),
             meta: job.terms.meta.clone(),
+            enqueued_by: job.terms.owner.clone(),
             traceparent: job.terms.meta.get(trace::PARENT).cloned(),
             tracestate: job.terms.meta.get(trace::STATE).cloned(),
             priority: job.priority.number(),

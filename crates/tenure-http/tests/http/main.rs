@@ -19,6 +19,7 @@ mod listing;
 mod logs;
 mod metrics;
 mod once;
+mod owners;
 mod proxied;
 mod pushing;
 mod queue_terms;
