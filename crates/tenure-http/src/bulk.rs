@@ -17,7 +17,7 @@ use crate::hide::{self, View};
 use crate::jobs::enqueue::{accept, answer, say_replayed};
 use crate::once::Once;
 use crate::problem::Problem;
-use crate::wire::shape;
+use crate::wire::{check_queue, shape};
 
 /// How long a handler has to stop, unless the client says otherwise.
 const GRACE: Duration = Duration::from_secs(30);
@@ -180,7 +180,9 @@ fn act(action: Action, params: BulkParams) -> Result<BulkAct, Problem> {
         Action::Retry => BulkAct::Retry,
         Action::Delete => BulkAct::Delete,
         Action::Move => {
-            BulkAct::Move { queue: QueueName::new(&queue.ok_or_else(|| missing("params.queue"))?)? }
+            let queue = queue.ok_or_else(|| missing("params.queue"))?;
+            check_queue("params.queue", &queue)?;
+            BulkAct::Move { queue: QueueName::new(&queue)? }
         }
         Action::Reprioritize => {
             let priority = priority.ok_or_else(|| missing("params.priority"))?;
