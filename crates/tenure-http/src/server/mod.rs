@@ -189,6 +189,7 @@ impl Server {
     /// What holds for whoever asks.
     fn rules(&self, spans: Spans) -> Rules {
         Rules {
+            is_owners: false,
             access: self.options.access,
             read_only: self.options.read_only,
             callbacks: Allowed::new(self.options.allow_callback_to.clone()),
