@@ -69,7 +69,7 @@ pub(crate) struct TokenDocument {
 }
 
 /// A new access token.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AccessTokenWithSecret")]
 pub(crate) struct NewTokenDocument {
     /// The token itself, which is shown only once.

@@ -21,7 +21,7 @@ pub(crate) const MOST: usize = 200;
 const TRIES: u32 = 10;
 
 /// A push endpoint.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Endpoint {
     pub name: String,
     pub kept: Kept,
@@ -29,8 +29,8 @@ pub(crate) struct Endpoint {
     pub version: u64,
 }
 
-/// As it is kept.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// As it is kept. It has no `Debug`, because its headers and its URL may be secrets.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub url: String,
     pub queues: Vec<String>,

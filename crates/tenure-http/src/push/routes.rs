@@ -86,10 +86,10 @@ pub(crate) struct EndpointAsk {
 }
 
 /// Changes to a push endpoint.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EndpointPatch {
-    /// URL that jobs are sent to.
+    /// URL that jobs are sent to. If it moves to another origin, the stored headers are not sent there: pass `headers` too.
     #[schemars(length(min = 1, max = URL_BYTES))]
     url: Option<String>,
     /// Queues to serve.
@@ -140,7 +140,7 @@ pub(crate) struct EndpointDocument {
 }
 
 /// A push endpoint with its secret, which is shown only once.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EndpointWithSecret")]
 pub(crate) struct NewEndpointDocument {
     /// Signing secret.
