@@ -256,6 +256,12 @@ mod tests {
         ] {
             let told = caller(&[]).call(call(&format!("http://{host}:{port}/"))).await.unwrap_err();
             assert!(matches!(told, NoAnswer::Refused | NoAnswer::Unreachable(_)), "{host}: {told:?}");
+            // Clients see this. It must not tell them to which address a name leads from here.
+            let words = told.to_string();
+            assert!(
+                !words.contains("127.0.0.1") && !words.contains("::1") && !words.contains("loopback"),
+                "{words}"
+            );
         }
         // Nobody has even connected.
         assert!(futures_util::FutureExt::now_or_never(listener.accept()).is_none());
