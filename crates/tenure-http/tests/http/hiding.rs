@@ -175,6 +175,24 @@ async fn what_is_hidden_cannot_be_found_by_guessing_either() {
     assert_eq!(found["items"].as_array().unwrap().len(), 3, "who is shown them may search for them");
 }
 
+/// The output of a program that always runs is a log like that of a job.
+#[tokio::test]
+async fn what_a_continuous_program_prints_is_hidden_as_well() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let (read, manage) = (token(&service, &[Scope::Read]).await, token(&service, &[Scope::Manage]).await);
+    let line = format!("out: connecting with password={SECRET} to db");
+    service.tenure().apps("apps").unwrap().say("mailer", "node", &[line]).await.unwrap();
+    let path = "/v1/apps/continuous/mailer/lines";
+    for who in [&read, &manage] {
+        let told = get(&guarded, who, path).await;
+        assert!(!told.text.contains(SECRET) && told.text.contains("(hidden) to db"), "{told:?}");
+    }
+    let reveal = format!("{path}?reveal=true");
+    assert_eq!(get(&guarded, &read, &reveal).await.status, StatusCode::FORBIDDEN);
+    assert!(get(&guarded, &manage, &reveal).await.text.contains(SECRET));
+}
+
 /// A preview of a bulk operation changes nothing, and its number tells whether a guess is right.
 #[tokio::test]
 async fn previews_that_could_guess_hidden_values_are_audited() {
