@@ -39,3 +39,26 @@ fn is_ours(headers: &HeaderMap, server: &str) -> bool {
     let is_public = server.strip_prefix(origin).is_some_and(|path| path.is_empty() || path.starts_with('/'));
     is_public || origin.split_once("://").is_some_and(|(_, origin)| origin.eq_ignore_ascii_case(host))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_comes_from_the_host_and_port_of_the_request_or_from_the_public_url() {
+        let ours = |host: &str, origin: &str, server: &str| {
+            let headers =
+                [(HOST, host), (ORIGIN, origin)].map(|(name, value)| (name, value.parse().unwrap()));
+            is_ours(&HeaderMap::from_iter(headers), server)
+        };
+        let public = "https://jobs.example/tenure";
+        assert!(ours("localhost:8368", "http://localhost:8368", "http://localhost:8368"));
+        assert!(ours("127.0.0.1:8368", "https://jobs.example", public), "the proxy names itself");
+        for origin in
+            ["https://jobs.example:8443", "https://jobs.exampl", "http://jobs.example", "https://evil"]
+        {
+            assert!(!ours("127.0.0.1:8368", origin, public), "{origin}");
+        }
+        assert!(!ours("localhost:8368", "http://localhost:3000", "http://localhost:8368"));
+    }
+}
