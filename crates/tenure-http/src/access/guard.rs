@@ -42,7 +42,7 @@ impl Who {
     }
 
     /// Returns how much of a job the client sees. An access token sees hidden values only if it asks to reveal them and
-    /// may. A worker is given the jobs that it claims as they are, by another way.
+    /// may. A claim does not use this: a worker gets its jobs as they are.
     pub(crate) fn view(&self, reveals: bool) -> View {
         match &self.0 {
             None => View::Plain,

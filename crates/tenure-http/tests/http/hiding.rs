@@ -177,7 +177,7 @@ async fn what_is_hidden_cannot_be_found_by_guessing_either() {
 
 /// The output of a program that always runs is a log like that of a job.
 #[tokio::test]
-async fn what_a_continuous_program_prints_is_hidden_as_well() {
+async fn the_output_of_a_continuous_program_is_hidden_as_well() {
     let service = Service::new();
     let guarded = service.guarded();
     let (read, manage) = (token(&service, &[Scope::Read]).await, token(&service, &[Scope::Manage]).await);
