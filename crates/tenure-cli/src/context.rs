@@ -57,6 +57,9 @@ struct Add {
     /// Reject commands that change anything
     #[arg(long)]
     read_only: bool,
+    /// Send the access token over http:// to another machine, unencrypted
+    #[arg(long)]
+    insecure_http: bool,
 }
 
 pub(crate) fn run(contexts: Contexts) -> Result<(), Failure> {
@@ -124,7 +127,13 @@ impl Add {
         };
         let absolute = |file: &PathBuf| std::path::absolute(file).map_err(refuse(&file.to_string_lossy()));
         let token_file = self.token_file.as_ref().map(absolute).transpose()?;
-        Ok(Context { url: bases(&self.url)?.join(","), token, token_file, read_only: self.read_only })
+        Ok(Context {
+            url: bases(&self.url)?.join(","),
+            token,
+            token_file,
+            read_only: self.read_only,
+            insecure_http: self.insecure_http,
+        })
     }
 }
 

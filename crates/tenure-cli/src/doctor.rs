@@ -53,7 +53,7 @@ pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
             let settings = Settings::of(&doctor.connect, &Env::real())?;
             let found = format!("{} (from {})", settings.urls.value.join(", "), settings.urls.origin);
             let several = settings.urls.value.len() > 1;
-            (settings.client(), found, several)
+            (settings.client()?, found, several)
         }
     };
     interruptible(move |_| {

@@ -141,11 +141,51 @@ fn a_secret_in_args_is_not_in_the_log_of_a_server() {
     std::net::TcpStream::connect(&address).unwrap().write_all(cut.as_bytes()).unwrap();
     let path = format!("/v1/jobs/{}", job["id"].as_str().unwrap());
     assert_eq!(json_of(&ask(&address, "GET", &path, &reader, ""))["args"]["IBAN"], "(hidden)");
-    assert_eq!(json_of(&ask(&address, "GET", &path, &header, ""))["args"]["IBAN"], "canary-5ecre7");
+    assert_eq!(json_of(&ask(&address, "GET", &path, &header, ""))["args"]["IBAN"], "(hidden)");
+    let shown = run(&["job", "get", &path[9..], "--db", "jobs.db", "-o", "json"], folder.path());
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("canary-5ecre7"), "{shown:?}");
     server.kill().unwrap();
     server.wait().unwrap();
     for secret in ["canary-5ecre7", &enqueue, &read] {
         assert!(!logged().contains(secret), "{}", logged());
+    }
+}
+
+/// Any local user can reach a server without authentication, and a token outlives it.
+#[test]
+fn a_server_without_authentication_creates_no_token_and_says_where_to_create_one() {
+    let folder = tempdir().unwrap();
+    let mut server = Program::start(&["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0"], folder.path());
+    let line = server.line_with("http://", SOON);
+    let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().trim().to_owned();
+    let url = format!("http://{address}");
+    let refused = run(&["token", "create", "--name", "x", "--scope", "admin", "--url", &url], folder.path());
+    assert_eq!(refused.status.code(), Some(4), "{refused:?}");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("tenure token create --db") && said.contains("--auth tokens"), "{said}");
+    let listed = run(&["token", "list", "--url", &url, "-o", "json"], folder.path());
+    assert!(!String::from_utf8_lossy(&listed.stdout).contains("admin"), "{listed:?}");
+    made(folder.path(), &["--name", "ada", "--scope", "admin"]);
+}
+
+#[test]
+fn no_command_sends_a_token_to_another_machine_over_plain_http() {
+    let folder = tempdir().unwrap();
+    let elsewhere = ["--url", "http://192.0.2.1:8368", "--token", "tenure_abc"];
+    for command in [
+        &["job", "list"][..],
+        &["submit", "k", "{}"],
+        &["doctor"],
+        &["selftest"],
+        &["worker", "--exec", "true"],
+        &["exec", "--", "true"],
+        &["lease", "run", "l", "--", "true"],
+        &["app", "list"],
+        &["token", "list"],
+    ] {
+        let ended = run(&[&elsewhere[..], command].concat(), folder.path());
+        assert_eq!(ended.status.code(), Some(2), "{command:?}: {ended:?}");
+        assert!(String::from_utf8_lossy(&ended.stderr).contains("--insecure-http"), "{command:?}: {ended:?}");
     }
 }
 

@@ -81,6 +81,8 @@ impl FromRequestParts<Served> for Api {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
     pub access: Access,
+    /// The program that opened the store asks these routes itself; no other client can.
+    pub is_owners: bool,
     /// Nothing may be changed.
     pub read_only: bool,
     /// What may be called beside what is public.
@@ -279,6 +281,12 @@ impl Api {
     /// Whether whoever asks has to say who he is.
     pub(crate) fn access(&self) -> Access {
         self.inner.rules.access
+    }
+
+    /// Returns true if a client may create access tokens here. A server without authentication knows no client that may:
+    /// a token of any local user would stay valid after the switch to authentication.
+    pub(crate) fn creates_tokens(&self) -> bool {
+        self.access() == Access::Tokens || self.inner.rules.is_owners
     }
 
     /// Whether nothing may be changed through this server.

@@ -1,6 +1,7 @@
 //! The two lines that a service of its own needs: what a client asked, and the answer that the pattern wants.
 
 use std::convert::Infallible;
+use std::fmt;
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -37,12 +38,19 @@ use crate::site::Site;
 ///     .merge(Items::new(&tenure, |_, _| true).routes()); // /queue/{id}: 200 while it runs, then 303
 /// # drop(app); Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Asked {
     headers: HeaderMap,
     /// What was asked for: one key is for one request.
     path: String,
     site: Site,
+}
+
+/// Without the headers, which hold the client's credentials.
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl Asked {

@@ -13,11 +13,11 @@ use crate::access::NotAudited;
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
-use crate::hide::View;
+use crate::hide::{self, View};
 use crate::jobs::enqueue::{accept, answer, say_replayed};
 use crate::once::Once;
 use crate::problem::Problem;
-use crate::wire::shape;
+use crate::wire::{check_queue, shape};
 
 /// How long a handler has to stop, unless the client says otherwise.
 const GRACE: Duration = Duration::from_secs(30);
@@ -121,7 +121,10 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         let sample = meant.some.iter().map(JobId::to_string).collect();
         let preview = Preview { matched: meant.jobs, capped: meant.is_cut, sample };
         let mut response = json(StatusCode::OK, &preview);
-        response.extensions_mut().insert(NotAudited);
+        // An error may say more than the client sees, and the number of matches tells whether a guess is right.
+        if api.view() != View::Hidden || !hide::asks_for_failures(&filter) {
+            response.extensions_mut().insert(NotAudited);
+        }
         return Ok(response);
     }
     let draft = api.tenure().bulk_draft(act, filter).await?;
@@ -177,7 +180,9 @@ fn act(action: Action, params: BulkParams) -> Result<BulkAct, Problem> {
         Action::Retry => BulkAct::Retry,
         Action::Delete => BulkAct::Delete,
         Action::Move => {
-            BulkAct::Move { queue: QueueName::new(&queue.ok_or_else(|| missing("params.queue"))?)? }
+            let queue = queue.ok_or_else(|| missing("params.queue"))?;
+            check_queue("params.queue", &queue)?;
+            BulkAct::Move { queue: QueueName::new(&queue)? }
         }
         Action::Reprioritize => {
             let priority = priority.ok_or_else(|| missing("params.priority"))?;

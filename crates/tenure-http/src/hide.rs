@@ -8,11 +8,12 @@ use tenure::{Condition, Failure, Filter, Invalid, JobRecord, Timestamp};
 
 /// What is shown instead.
 const HIDDEN: &str = "(hidden)";
-/// What is hidden unless whoever runs the server says otherwise.
-const USUAL: [&str; 16] = [
+/// Hidden by default, wherever they stand in a name.
+const USUAL: [&str; 17] = [
     "*password*",
     "*passwd*",
     "*pwd*",
+    "*passphrase*",
     "*secret*",
     "*token*",
     "*authorization*",
@@ -27,6 +28,8 @@ const USUAL: [&str; 16] = [
     "*access_key*",
     "*accesskey*",
 ];
+/// Hidden by default as whole words of a name. Within longer words they mean nothing: `shipping` holds `pin`.
+const USUAL_WORDS: [&str; 3] = ["auth", "pass", "pin"];
 /// Patterns at most, and their longest.
 const MOST: usize = 100;
 const LONGEST: usize = 128;
@@ -36,6 +39,8 @@ const LONGEST: usize = 128;
 pub struct Hiding {
     /// Each in lower case, cut at its stars.
     patterns: Vec<Vec<String>>,
+    /// Words in lower case, each of which hides a name that has it.
+    words: &'static [&'static str],
 }
 
 /// How much of a job somebody is shown.
@@ -51,7 +56,7 @@ pub(crate) enum View {
 
 impl Default for Hiding {
     fn default() -> Self {
-        Self { patterns: USUAL.iter().map(|pattern| cut(pattern)).collect() }
+        Self { patterns: USUAL.iter().map(|pattern| cut(pattern)).collect(), words: &USUAL_WORDS }
     }
 }
 
@@ -69,13 +74,14 @@ impl Hiding {
             let found = format!("{} bytes", odd.len());
             return Err(Invalid::new("hide", found, format_args!("1 to {LONGEST} bytes")));
         }
-        Ok(Self { patterns: patterns.iter().map(|pattern| cut(pattern)).collect() })
+        Ok(Self { patterns: patterns.iter().map(|pattern| cut(pattern)).collect(), words: &[] })
     }
 
     /// Whether what has this name is hidden.
     pub(crate) fn means(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        self.patterns.iter().any(|parts| fits(parts, &name))
+        let lower = name.to_lowercase();
+        self.patterns.iter().any(|parts| fits(parts, &lower))
+            || words(name).any(|word| self.words.iter().any(|hidden| word.eq_ignore_ascii_case(hidden)))
     }
 
     /// JSON text without what is hidden; as it was if nothing is.
@@ -211,6 +217,11 @@ pub(crate) fn of_failures(filter: &mut Filter) -> Vec<Condition> {
     taken
 }
 
+/// Returns true if a search depends on what errors say.
+pub(crate) fn asks_for_failures(filter: &Filter) -> bool {
+    filter.conditions.iter().any(asks_for_failure)
+}
+
 /// Whether it depends on what an error says.
 fn asks_for_failure(condition: &Condition) -> bool {
     if let Condition::Not(other) = condition {
@@ -310,6 +321,22 @@ fn bracketed_end(text: &str) -> usize {
     text.len()
 }
 
+/// Returns the words of a name: `dbPass`, `db_pass` and `DB-PASS2` have two.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|sign: char| !sign.is_alphabetic()).flat_map(|part| {
+        let mut before_is_lower = false;
+        let mut starts = vec![0];
+        for (at, sign) in part.char_indices() {
+            if sign.is_uppercase() && before_is_lower {
+                starts.push(at);
+            }
+            before_is_lower = !sign.is_uppercase();
+        }
+        let ends = starts.clone().into_iter().skip(1).chain([part.len()]);
+        starts.into_iter().zip(ends).map(|(start, end)| &part[start..end])
+    })
+}
+
 fn cut(pattern: &str) -> Vec<String> {
     pattern.to_lowercase().split('*').map(str::to_owned).collect()
 }
@@ -341,6 +368,36 @@ mod tests {
             assert!(!hiding.means(name), "{name}");
         }
         assert_eq!(Hiding::of(&[String::new()]).unwrap_err().field, "hide");
+    }
+
+    #[test]
+    fn short_words_are_hidden_only_as_whole_words_of_a_name() {
+        let hiding = Hiding::default();
+        for name in [
+            "auth",
+            "basic-auth",
+            "basicAuth",
+            "X_AUTH",
+            "db_pass",
+            "dbPass",
+            "pass",
+            "pin",
+            "userPin",
+            "card.pin",
+            "pin2",
+        ] {
+            assert!(hiding.means(name), "{name}");
+        }
+        for name in ["author", "shipping", "opinion", "bypass", "passed", "compass", "Pinned", "pins"] {
+            assert!(!hiding.means(name), "{name}");
+        }
+        assert!(hiding.means("passphrase") && hiding.means("sshPassphrase2"));
+        assert_eq!(
+            hiding.text("author=ada pin=4711 shipping: fast"),
+            "author=ada pin=(hidden) shipping: fast"
+        );
+        let own = Hiding::of(&["iban".to_owned()]).unwrap();
+        assert!(own.means("iban") && !own.means("pin"), "own names replace the default ones");
     }
 
     #[test]

@@ -72,9 +72,16 @@ pub fn description(words: Words) -> serde_json::Value {
 }
 
 /// Returns all routes of the API without authentication, to mount in your own service, which must authenticate
-/// clients.
+/// clients. They create no access tokens; use [`Tokens`] for that.
 pub fn api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     of(tenure, Access::Open)
+}
+
+/// Returns all routes of the API without authentication, for a program that opened the store itself, such as a
+/// command-line tool. Only these open routes create access tokens, so never serve them.
+pub fn owner_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
+    let api = api::Api::new(tenure, api::Rules { is_owners: true, ..api::Rules::default() });
+    routes::router(routes::all(), &api).with_state(api.served())
 }
 
 /// Returns all routes of the API without authentication, and allows webhooks to call these addresses although they

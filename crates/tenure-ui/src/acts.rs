@@ -240,6 +240,8 @@ pub(crate) async fn sign_in(
         );
         return failed(&visit, trouble).await;
     };
+    // The browser forgets the old cookie, so its session must not go on without it.
+    ui.stays.end(&visit.cookie);
     let cookie = stay_cookie(&visit, &value, LASTS.as_secs());
     ([(SET_COOKIE, cookie)], back(&visit.home)).into_response()
 }

@@ -8,8 +8,10 @@ use tenure::Timestamp;
 
 use crate::secret::{digest, drawn};
 
-/// How long somebody stays signed in.
-pub(crate) const LASTS: Duration = Duration::from_secs(12 * 3600);
+/// Longest time that a session lasts.
+pub(crate) const LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Time after which a session ends that its browser does not use.
+const IDLE: Duration = Duration::from_secs(12 * 3600);
 /// Stays at once; whoever comes beyond that ends the oldest.
 const MOST: usize = 10_000;
 
@@ -22,6 +24,23 @@ pub(crate) struct Stays {
 struct Stay {
     access_token: String,
     since: Timestamp,
+    /// Last time that a person used it.
+    used: Timestamp,
+}
+
+/// Origin of a request to the dashboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// A person opens a page or submits a form.
+    Person,
+    /// An open page refreshes itself, so the session counts as idle.
+    Refresh,
+}
+
+impl Stay {
+    fn is_over(&self, now: Timestamp) -> bool {
+        now.since(self.since) >= LASTS || now.since(self.used) >= IDLE
+    }
 }
 
 impl Stays {
@@ -29,20 +48,28 @@ impl Stays {
     pub(crate) fn begin(&self, access_token: &str, now: Timestamp) -> Option<String> {
         let value = drawn()?;
         let mut known = self.known();
-        known.retain(|_, stay| now.since(stay.since) < LASTS);
+        known.retain(|_, stay| !stay.is_over(now));
         if known.len() >= MOST {
             let oldest = known.iter().min_by_key(|(_, stay)| stay.since).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| known.remove(&oldest));
         }
-        known.insert(digest(&[&value]), Stay { access_token: access_token.to_owned(), since: now });
+        let stay = Stay { access_token: access_token.to_owned(), since: now, used: now };
+        known.insert(digest(&[&value]), stay);
         Some(value)
     }
 
-    /// The access token of whoever shows this cookie.
-    pub(crate) fn find(&self, cookie: &str, now: Timestamp) -> Option<String> {
-        let known = self.known();
-        let stay = known.get(&digest(&[cookie]))?;
-        (now.since(stay.since) < LASTS).then(|| stay.access_token.clone())
+    /// Returns the access token of the session with this cookie, and notes that a person uses it.
+    pub(crate) fn find(&self, cookie: &str, now: Timestamp, by: Request) -> Option<String> {
+        let (mut known, key) = (self.known(), digest(&[cookie]));
+        if known.get(&key)?.is_over(now) {
+            known.remove(&key);
+            return None;
+        }
+        let stay = known.get_mut(&key)?;
+        if by == Request::Person {
+            stay.used = stay.used.max(now);
+        }
+        Some(stay.access_token.clone())
     }
 
     /// Signs out.
@@ -52,5 +79,36 @@ impl Stays {
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Stay>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_session_ends_when_it_is_idle_and_after_a_week_at_the_latest() {
+        let (stays, start) = (Stays::default(), Timestamp::EPOCH);
+        let cookie = stays.begin("token", start).unwrap();
+        let found = |hours: u32, by| stays.find(&cookie, start.after(HOUR * hours), by).is_some();
+        for hours in (0..7 * 24).step_by(11) {
+            assert!(found(hours, Request::Person), "{hours} h");
+        }
+        assert!(!found(7 * 24, Request::Person), "it was used all the time");
+        let cookie = stays.begin("token", start).unwrap();
+        let found = |hours: u32, by| stays.find(&cookie, start.after(HOUR * hours), by).is_some();
+        assert!(found(11, Request::Refresh));
+        assert!(!found(12, Request::Refresh), "an open page does not keep it");
+        assert!(!found(0, Request::Person), "it is gone");
+    }
+
+    #[test]
+    fn a_new_session_leaves_out_those_that_are_over() {
+        let (stays, start) = (Stays::default(), Timestamp::EPOCH);
+        stays.begin("token", start).unwrap();
+        stays.begin("token", start.after(HOUR * 13)).unwrap();
+        assert_eq!(stays.known().len(), 1);
     }
 }

@@ -13,6 +13,7 @@ use tokio::sync::OnceCell;
 
 use crate::Ui;
 use crate::likes::{Likes, by_clock};
+use crate::stays::Request;
 use crate::views::{self, View};
 
 /// Name of the cookie of whoever is signed in, without and with TLS.
@@ -64,7 +65,10 @@ impl FromRequestParts<Ui> for Visit {
         let headers = &parts.headers;
         let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
         let cookie = cookie(headers, STAY[usize::from(is_secure)]).unwrap_or_default();
-        let access_token = ui.stays.find(&cookie, ui.tenure.now());
+        // A script of an open page asks, and not a person who opens one.
+        let is_refresh = headers.get("sec-fetch-dest").is_some_and(|wants| wants == "empty");
+        let by = if is_refresh { Request::Refresh } else { Request::Person };
+        let access_token = ui.stays.find(&cookie, ui.tenure.now(), by);
         let cookie = if access_token.is_some() { cookie } else { String::new() };
         let keys = ui.keys().await;
         let public = parts.extensions.get::<PublicOrigin>().map(|PublicOrigin(origin)| origin.to_string());

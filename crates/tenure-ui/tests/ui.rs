@@ -175,6 +175,29 @@ async fn whoever_has_to_say_who_he_is_signs_in_and_sees_what_he_may() {
     }
 }
 
+/// The browser keeps one cookie, so nothing could sign the old session out.
+#[tokio::test]
+async fn a_second_sign_in_ends_the_session_before() {
+    let mut options = Options::default();
+    options.access = Access::Tokens;
+    let site = Site::open(options).await;
+    let before = site.signed_in(&[Scope::Read]).await;
+    let page = site.ask("GET /ui/queues", &before, "").await;
+    let new = NewAccessToken {
+        name: "a person".to_owned(),
+        scopes: vec![Scope::Read],
+        reach: Reach::default(),
+        keep: None,
+    };
+    let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
+    let body = format!("token={}&access_token={text}", token(&page));
+    let answer = site.act("/ui/sign-in", &before, &body).await;
+    let (_, cookie) = answer.split_once("set-cookie: ").unwrap();
+    let after = format!("cookie: {}\r\n", cookie.split_once(';').unwrap().0);
+    assert!(site.ask("GET /ui/queues", &after, "").await.starts_with("HTTP/1.1 200"));
+    assert!(site.ask("GET /ui/queues", &before, "").await.contains("location: /ui/sign-in"));
+}
+
 #[tokio::test]
 async fn a_lease_is_broken_only_by_whoever_writes_its_name() {
     let site = Site::open(Options::default()).await;

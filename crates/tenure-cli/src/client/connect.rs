@@ -31,6 +31,9 @@ pub(crate) struct Connect {
     /// Read the access token from this file [env: TENURE_TOKEN_FILE]
     #[arg(long, value_name = "FILE", global = true, conflicts_with = "token", help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Send the access token over http:// to another machine, unencrypted [env: TENURE_INSECURE_HTTP]
+    #[arg(long, global = true, help_heading = "Server")]
+    pub(crate) insecure_http: bool,
     /// Read this settings file before those of the user and the machine [env: TENURE_CONFIG]
     #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
     pub(crate) config: Option<PathBuf>,
@@ -84,7 +87,7 @@ impl Connect {
     pub(crate) fn client_for(&self, purpose: Purpose) -> Result<Client, Failure> {
         match self.place() {
             Some(place) => Client::of_store(&place, purpose),
-            None => Ok(Settings::of(self, &Env::real())?.client()),
+            None => Settings::of(self, &Env::real())?.client(),
         }
     }
 

@@ -43,6 +43,11 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// The largest answer that is read: a page of a thousand jobs with large args.
 const ANSWER_BYTES: u64 = 1 << 30;
 
+/// Returns true if requests to this server are not encrypted and leave this machine.
+pub(crate) fn is_exposed(base: &str) -> bool {
+    !is_own(base) && base.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http:"))
+}
+
 /// Whether a server is on this machine.
 fn is_own(base: &str) -> bool {
     let uri = base.parse::<Uri>();

@@ -144,7 +144,7 @@ impl OwnStore {
         };
         let routes = match purpose {
             Purpose::Look => tenure_http::read_only_api(&tenure),
-            Purpose::Change | Purpose::Work | Purpose::Serve => tenure_http::api(&tenure),
+            Purpose::Change | Purpose::Work | Purpose::Serve => tenure_http::owner_api(&tenure),
         };
         let (stop, name) = (CancellationToken::new(), tenure.store().describe());
         let (opened, working) = (Some((runtime, tenure)), Mutex::default());

@@ -9,9 +9,9 @@ use tenure::{Clock, Moment, SystemClock};
 use ureq::Agent;
 use ureq::http::Response;
 
-use super::{ANSWER_BYTES, Ask, Refused, Secret, Trouble, agent, is_own};
+use super::{ANSWER_BYTES, Ask, Refused, Secret, Trouble, agent};
 use crate::exit::Failure;
-use crate::screen::{complain, tell};
+use crate::screen::complain;
 
 /// Time to connect to a server while there are others.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
@@ -52,16 +52,11 @@ enum Tried {
 impl Servers {
     pub(super) fn new(bases: &[String], token: Option<Secret>) -> Self {
         let connect_within = if bases.len() > 1 { CONNECT_WITHIN } else { super::CONNECT_WITHIN };
-        let server = |base: &String| {
-            if token.is_some() && !is_own(base) && base.starts_with("http:") {
-                tell(&format!("warning: the access token is sent to {base} unencrypted; use https"));
-            }
-            Server {
-                agent: agent(base, connect_within),
-                base: base.clone(),
-                is_checked: AtomicBool::new(false),
-                is_foreign: AtomicBool::new(false),
-            }
+        let server = |base: &String| Server {
+            agent: agent(base, connect_within),
+            base: base.clone(),
+            is_checked: AtomicBool::new(false),
+            is_foreign: AtomicBool::new(false),
         };
         let all = bases.iter().map(server).collect();
         Self { all, token, current: AtomicUsize::new(0), store: OnceLock::new() }

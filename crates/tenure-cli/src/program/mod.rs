@@ -20,6 +20,7 @@ pub(crate) use result::kept;
 pub(crate) use worker::{WorkerArgs, run as worker};
 
 use std::ffi::OsString;
+use std::fmt;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -64,13 +65,13 @@ pub(crate) fn end_orphans_twice() {
 }
 
 /// What a claim is answered.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct Claimed {
     jobs: Vec<Granted>,
 }
 
 /// A job that was granted.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct Granted {
     token: String,
     expires_in_seconds: f64,
@@ -87,6 +88,13 @@ struct Granted {
     tracestate: Option<String>,
     #[serde(default)]
     timeout_seconds: Option<f64>,
+}
+
+/// Without the token, and without the args, which may be secret.
+impl fmt::Debug for Granted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Granted").field("id", &self.id).field("kind", &self.kind).finish_non_exhaustive()
+    }
 }
 
 /// The lease of a granted job.

@@ -13,7 +13,7 @@ use crate::files;
 use crate::output::safe;
 
 /// All of the file.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 pub(crate) struct File {
     /// The context that counts if nobody says another.
     pub(crate) current: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct File {
 }
 
 /// A server under a name.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Context {
     pub(crate) url: String,
@@ -31,6 +31,9 @@ pub(crate) struct Context {
     /// Whether commands that change something are refused.
     #[serde(default)]
     pub(crate) read_only: bool,
+    /// Allows sending the token over `http://` to another machine.
+    #[serde(default)]
+    pub(crate) insecure_http: bool,
 }
 
 impl File {

@@ -251,6 +251,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         about: "Access token, sent only to the server of the same file",
         ..PLAIN
     },
+    Setting {
+        name: "client.insecure_http",
+        kind: Kind::Bool,
+        variable: Some("TENURE_INSECURE_HTTP"),
+        default: Some("false"),
+        about: "Send the access token over http:// to another machine, unencrypted",
+        ..PLAIN
+    },
 ];
 
 /// Sections whose keys are names that people give, and what can be said under each.

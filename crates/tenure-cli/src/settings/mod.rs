@@ -18,10 +18,12 @@ pub(crate) use known::{KNOWN, Kind, Setting, declarable};
 pub(crate) use layers::{Declaration, Fault, HERE, Layer, Resolved, files, is_kept_apart};
 pub(crate) use schema::schema;
 
-use crate::client::{Client, Connect, ReadOnly, Secret, USUAL, bases, secret_in};
+use crate::client::{Client, Connect, ReadOnly, Secret, USUAL, bases, is_exposed, secret_in};
 use crate::exit::Failure;
 use layers::{Spoken, Whose};
 
+/// The setting that allows sending a token over `http://` to another machine.
+const INSECURE_HTTP: &str = "client.insecure_http";
 /// The machine's own file.
 const SYSTEM: &str = "/etc/tenure/config.toml";
 
@@ -102,6 +104,8 @@ pub(crate) struct Settings {
     pub(crate) context: Option<Said<String>>,
     pub(crate) token: Option<Said<Secret>>,
     pub(crate) read_only: bool,
+    /// `true` if the token may be sent over `http://` to another machine.
+    insecure_http: bool,
 }
 
 fn said<T>(value: T, origin: impl Into<String>) -> Said<T> {
@@ -110,8 +114,8 @@ fn said<T>(value: T, origin: impl Into<String>) -> Said<T> {
 
 /// Which server is meant.
 enum Meant {
-    /// The one at this URL, and the token that was said beside it.
-    Url(Said<String>, Option<Spoken>),
+    /// The one at this URL, and the file that names it, if a file does.
+    Url(Said<String>, Option<Layer>),
     /// The one that a context stands for.
     Context(Said<String>),
 }
@@ -128,8 +132,14 @@ impl Settings {
             Meant::Url(..) => None,
         };
         let token = token(connect, &variables)?;
+        let mut insecure_http = connect.insecure_http || is_on(&variables, INSECURE_HTTP);
+        insecure_http |= context.is_some_and(|context| context.insecure_http);
         let (url, name, beside) = match (meant, context) {
-            (Meant::Url(url, token), _) => (url, None, token.map(|token| read(&token)).transpose()?),
+            (Meant::Url(url, file), _) => {
+                insecure_http |= file.as_ref().is_some_and(|file| is_on(file, INSECURE_HTTP));
+                let token = file.as_ref().and_then(|file| file.said.get("client.token"));
+                (url, None, token.map(read).transpose()?)
+            }
             (Meant::Context(name), Some(context)) => {
                 let url = said(context.url.clone(), format!("context {}", name.value));
                 let secret = context.secret(&name.value)?;
@@ -140,14 +150,29 @@ impl Settings {
         };
         let read_only = context.is_some_and(|context| context.read_only);
         let urls = said(bases(&url.value)?, url.origin);
-        Ok(Self { urls, token: token.or(beside), read_only, context: name })
+        Ok(Self { urls, token: token.or(beside), read_only, insecure_http, context: name })
     }
 
-    pub(crate) fn client(self) -> Client {
+    /// The client of these servers.
+    ///
+    /// # Errors
+    /// The access token would be sent to another machine unencrypted.
+    pub(crate) fn client(self) -> Result<Client, Failure> {
+        let exposed = self.urls.value.iter().find(|base| is_exposed(base));
+        if let Some(base) = exposed.filter(|_| self.token.is_some() && !self.insecure_http) {
+            return Err(Failure::Usage(format!(
+                "refused to send the access token to {base} unencrypted; use https://, or pass --insecure-http"
+            )));
+        }
         let read_only = self.context.filter(|_| self.read_only);
         let read_only = read_only.map(|context| ReadOnly::Context(context.value));
-        Client::new(&self.urls.value, self.token.map(|token| token.value), read_only)
+        Ok(Client::new(&self.urls.value, self.token.map(|token| token.value), read_only))
     }
+}
+
+/// Returns true if a layer turns this setting on.
+fn is_on(layer: &Layer, name: &str) -> bool {
+    layer.said.get(name).is_some_and(|spoken| spoken.values.concat() == "true")
 }
 
 fn sound(layer: Layer) -> Result<Layer, Failure> {
@@ -176,7 +201,8 @@ fn meant(connect: &Connect, env: &Env, variables: &Layer) -> Result<Meant, Failu
             return Ok(Meant::Context(spoken(name)));
         }
         if let Some(url) = layer.said.get("client.url") {
-            return Ok(Meant::Url(spoken(url), layer.said.get("client.token").cloned()));
+            let url = spoken(url);
+            return Ok(Meant::Url(url, Some(layer)));
         }
     }
     Ok(Meant::Url(said(USUAL.to_owned(), "default"), None))

@@ -10,7 +10,13 @@ fn saying(env: &Env, variables: &[(&str, &str)]) -> Env {
 }
 
 fn context(url: &str, read_only: bool) -> Context {
-    Context { url: url.to_owned(), token: Some("of_the_context".to_owned()), token_file: None, read_only }
+    Context {
+        url: url.to_owned(),
+        token: Some("of_the_context".to_owned()),
+        token_file: None,
+        read_only,
+        insecure_http: false,
+    }
 }
 
 fn contexts(env: &Env, current: Option<&str>, contexts: &[(&str, &str)]) {
@@ -61,6 +67,43 @@ fn the_token_of_a_context_or_a_file_goes_to_no_other_server() {
     );
     let said = saying(&env, &[("TENURE_URL", "http://environment")]);
     assert!(Settings::of(&named, &said).unwrap().token.is_none());
+}
+
+/// The warning that there was before came too late: the token was sent all the same.
+#[test]
+fn a_token_goes_to_another_machine_over_plain_http_only_if_that_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = env(folder.path());
+    let token = || Some("tenure_abc".parse::<Secret>().unwrap());
+    let to = |url: &str| Connect { url: vec![url.to_owned()], token: token(), ..Connect::default() };
+    let told = |connect: &Connect, env: &Env| Settings::of(connect, env).unwrap().client().map(drop);
+    for url in
+        ["http://jobs.example.com", "HTTP://10.0.0.1:8368", "https://a,http://b", "http://127.0.0.1.evil"]
+    {
+        let refused = told(&to(url), &env).unwrap_err();
+        assert_eq!(refused.code(), 2, "{url}");
+        assert!(refused.to_string().contains("--insecure-http"), "{refused}");
+        let allowed = Connect { insecure_http: true, ..to(url) };
+        assert!(told(&allowed, &env).is_ok(), "{url}");
+        assert!(told(&to(url), &saying(&env, &[("TENURE_INSECURE_HTTP", "true")])).is_ok(), "{url}");
+        assert!(told(&Connect { token: None, ..to(url) }, &env).is_ok(), "{url}: nothing secret is sent");
+    }
+    for url in ["http://127.0.0.1:8368", "http://[::1]:8368", "http://localhost", "https://jobs.example.com"]
+    {
+        assert!(told(&to(url), &env).is_ok(), "{url}");
+    }
+    contexts(&env, Some("here"), &[("here", "http://here")]);
+    assert!(told(&Connect::default(), &env).is_err(), "a context is no permission");
+    let allowed = Context { insecure_http: true, ..context("http://here", false) };
+    let file = File { current: Some("here".to_owned()), contexts: [("here".to_owned(), allowed)].into() };
+    file.save(&env).unwrap();
+    assert!(told(&Connect::default(), &env).is_ok());
+    let named = folder.path().join("named.toml");
+    let text = "[client]\nurl = \"http://named\"\ntoken = \"t\"\ninsecure_http = true";
+    std::fs::write(&named, text).unwrap();
+    let named = Connect { config: Some(named), ..Connect::default() };
+    assert!(told(&named, &env).is_ok());
+    assert!(told(&Connect { url: vec!["http://b".to_owned()], token: token(), ..named }, &env).is_err());
 }
 
 #[test]

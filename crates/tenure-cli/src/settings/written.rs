@@ -46,8 +46,10 @@ fn write(there: &mut dyn TableLike, context: &Context) {
     set(there, "url", Some(context.url.as_str().into()));
     set(there, "token", context.token.as_deref().map(Value::from));
     set(there, "token_file", file.map(Value::from));
-    let says_it = context.read_only || there.contains_key("read_only");
-    set(there, "read_only", says_it.then(|| context.read_only.into()));
+    for (key, is_so) in [("read_only", context.read_only), ("insecure_http", context.insecure_http)] {
+        let says_it = is_so || there.contains_key(key);
+        set(there, key, says_it.then(|| is_so.into()));
+    }
 }
 
 /// Sets, leaves or removes one value; what stands behind it on its line stays.
@@ -116,7 +118,7 @@ mod tests {
     }
 
     fn context(url: &str) -> Context {
-        Context { url: url.to_owned(), token: None, token_file: None, read_only: false }
+        Context { url: url.to_owned(), token: None, token_file: None, read_only: false, insecure_http: false }
     }
 
     const WRITTEN: &str = "# Mine.\ncurrent = \"b\" # the one for work\n\n[log]\n# More.\nlevel = \"info\"\n\n\

@@ -11,6 +11,8 @@ use crate::api::{Api, asks_to_reveal};
 
 /// The journal.
 pub(super) const JOURNAL: &str = "audit";
+/// End of the path of an entry, if the request asked for hidden values.
+const REVEALS: &str = "?reveal=true";
 /// For how long an entry is kept.
 pub(crate) const KEEP: std::time::Duration = std::time::Duration::from_secs(400 * 24 * 3600);
 
@@ -32,9 +34,14 @@ impl Act {
     pub(super) fn of(who: &Who, request: &Request) -> Self {
         let (method, mut path) = (request.method().to_string(), request.uri().path().to_owned());
         if asks_to_reveal(request.uri().query()) {
-            path.push_str("?reveal=true");
+            path.push_str(REVEALS);
         }
         Self { who: who.words(), method, path, status: 0 }
+    }
+
+    /// Returns true if it shows hidden values. Then it needs an entry, whatever else it does.
+    pub(super) fn reveals(&self) -> bool {
+        self.path.ends_with(REVEALS)
     }
 
     /// Writes it down, with how it was answered. What could not be written down is in the log.

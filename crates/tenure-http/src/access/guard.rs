@@ -50,15 +50,13 @@ impl Who {
         self.0.as_ref().map(|found| found.0.name.as_str())
     }
 
-    /// How much of jobs he is shown. Who enqueues is shown what he has sent, and nobody who does more than look needs to ask.
+    /// Returns how much of a job the client sees. An access token sees hidden values only if it asks to reveal them and
+    /// may. A claim does not use this: a worker gets its jobs as they are.
     pub(crate) fn view(&self, reveals: bool) -> View {
-        let Some(found) = &self.0 else { return View::Plain };
-        let scopes = &found.0.scopes;
-        match (self.may_reveal(), reveals) {
-            (true, true) => View::Revealed,
-            (true, false) => View::Hidden,
-            (false, _) if scopes.contains(&Scope::Enqueue) => View::Plain,
-            (false, _) => View::Hidden,
+        match &self.0 {
+            None => View::Plain,
+            Some(_) if reveals && self.may_reveal() => View::Revealed,
+            Some(_) => View::Hidden,
         }
     }
 
@@ -138,7 +136,7 @@ async fn done(api: &Api, noted: Option<audit::Act>, request: Request, next: Next
     // In a task of its own: whoever hangs up meanwhile has done it all the same.
     let done = tokio::spawn(async move {
         let response = next.run(request).await;
-        if response.extensions().get::<audit::NotAudited>().is_none() {
+        if act.reveals() || response.extensions().get::<audit::NotAudited>().is_none() {
             act.note(&api, response.status()).await;
         }
         response

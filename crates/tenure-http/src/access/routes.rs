@@ -69,7 +69,7 @@ pub(crate) struct TokenDocument {
 }
 
 /// A new access token.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AccessTokenWithSecret")]
 pub(crate) struct NewTokenDocument {
     /// The token itself, which is shown only once.
@@ -134,6 +134,11 @@ impl TokenDocument {
 
 /// `POST /v1/tokens`
 pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    if !api.creates_tokens() {
+        let detail = "a server without authentication creates no access tokens; run `tenure token create --db …` on \
+                      the server's machine, and start the server with --auth tokens";
+        return Err(Problem::new(ProblemType::Forbidden, detail));
+    }
     let ask: TokenAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let keep = ask.expires_in_seconds.map(|span| seconds("expires_in_seconds", span)).transpose()?;
     let reach = Reach::new(&ask.queues, &ask.kinds)?;

@@ -181,6 +181,11 @@ fn check(new: &NewAccessToken) -> Result<Vec<Scope>, Invalid> {
         let found = format!("{} bytes", new.name.len());
         return Err(Invalid::new("name", found, format_args!("1 to {NAME_BYTES}")));
     }
+    // A name stands in logs, in the audit log and on terminals: it must not look like several lines or other text.
+    if let Some(odd) = new.name.chars().find(|sign| is_control(*sign)) {
+        let found = format!("control character U+{:04X}", u32::from(odd));
+        return Err(Invalid::new("name", found, "text without line breaks and control characters"));
+    }
     if new.keep.is_some_and(|keep| keep.is_zero() || keep > limits::LONGEST) {
         return Err(Invalid::new("expires", "zero or too long", "more than 0 and at most 100 years"));
     }
@@ -195,6 +200,11 @@ fn check(new: &NewAccessToken) -> Result<Vec<Scope>, Invalid> {
         return Err(Invalid::new("scopes", found, "other scopes; admin always covers the whole store"));
     }
     Ok(scopes)
+}
+
+/// Returns true for a control character, a line separator and a character that changes the direction of text.
+fn is_control(sign: char) -> bool {
+    sign.is_control() || matches!(sign, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn read(record: &Record) -> Option<(AccessToken, String)> {

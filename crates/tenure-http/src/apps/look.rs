@@ -9,6 +9,7 @@ use tenure::apps::{Apps, Info, Sort};
 use super::wire::{AppDocument, AppLinesList, AppList};
 use crate::answer::{json, not_modified, tagged};
 use crate::api::Api;
+use crate::hide::View;
 use crate::id::Named;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
@@ -101,11 +102,15 @@ pub(crate) async fn lines(
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["set", "behind", "limit"])?;
+    let query = Query::read(uri.query(), &["set", "behind", "limit", "reveal"])?;
     let apps = set(&api, &query)?;
     let behind = query.maybe_number("behind", (0, i64::MAX.unsigned_abs()))?;
     let limit = usize::try_from(query.number("limit", (1, MOST_LINES), 100)?).unwrap_or(usize::MAX);
-    let said = apps.said(&name, behind, limit).await?;
+    let mut said = apps.said(&name, behind, limit).await?;
+    if api.view() == View::Hidden {
+        let lines = said.iter_mut().flat_map(|said| &mut said.lines);
+        lines.for_each(|line| *line = api.hiding().text(line));
+    }
     if said.is_empty() {
         there(&apps, Sort::Continuous, &name).await?;
     }

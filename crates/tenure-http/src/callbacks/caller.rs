@@ -1,7 +1,7 @@
 //! Calling somebody: one request on a connection of its own, to an address that was looked at after its name was resolved,
 //! so that no name can lead elsewhere between the look and the call.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -27,7 +27,6 @@ use super::target::Target;
 const AGENT: &str = concat!("tenure/", env!("CARGO_PKG_VERSION"));
 
 /// What is sent.
-#[derive(Debug)]
 pub(crate) struct Call {
     pub target: Target,
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -51,9 +50,12 @@ pub(crate) struct Heard {
 /// Why there is no answer. The words name nothing of what was found there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
-    /// The address may not be called.
-    #[error("the address {address} is {why}; allow it with --allow-callback-to")]
-    Refused { address: IpAddr, why: &'static str },
+    /// The address may not be called. It is in the server's log only: otherwise clients could resolve internal names.
+    #[error(
+        "the address of the host is not allowed: it must be public, with https, or set with --allow-callback-to; the \
+         server's log names it"
+    )]
+    Refused,
     /// Nobody was reached, or nobody answered.
     #[error("{0}")]
     Unreachable(String),
@@ -110,8 +112,10 @@ impl Caller {
         let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await.map_err(unknown)?;
         let found: Vec<SocketAddr> = found.collect();
         for address in found.iter().map(SocketAddr::ip) {
-            let refused = |why| NoAnswer::Refused { address, why };
-            self.allowed.check(address, target.encrypted).map_err(refused)?;
+            self.allowed.check(address, target.encrypted).map_err(|why| {
+                tracing::warn!(host = target.host, %address, why, "callback refused: address not allowed");
+                NoAnswer::Refused
+            })?;
         }
         let mut last = NoAnswer::Unreachable(format!("host name {} does not resolve", target.host));
         for address in found {
@@ -251,7 +255,13 @@ mod tests {
             "LOCALHOST",
         ] {
             let told = caller(&[]).call(call(&format!("http://{host}:{port}/"))).await.unwrap_err();
-            assert!(matches!(told, NoAnswer::Refused { .. } | NoAnswer::Unreachable(_)), "{host}: {told:?}");
+            assert!(matches!(told, NoAnswer::Refused | NoAnswer::Unreachable(_)), "{host}: {told:?}");
+            // Clients see this. It must not tell them to which address a name leads from here.
+            let words = told.to_string();
+            assert!(
+                !words.contains("127.0.0.1") && !words.contains("::1") && !words.contains("loopback"),
+                "{words}"
+            );
         }
         // Nobody has even connected.
         assert!(futures_util::FutureExt::now_or_never(listener.accept()).is_none());

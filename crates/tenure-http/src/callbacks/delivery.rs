@@ -184,7 +184,7 @@ pub(super) async fn told(run: &Run<Deliverer>, telling: Telling<'_>) -> Result<H
     match heard {
         Ok(heard) => Ok(heard),
         // It would be refused again, until the operator allows it.
-        Err(refused @ NoAnswer::Refused { .. }) => Err(Failed::for_good(refused)),
+        Err(refused @ NoAnswer::Refused) => Err(Failed::for_good(refused)),
         Err(no_answer @ (NoAnswer::Unreachable(_) | NoAnswer::TooLate(_))) => {
             Err(Failed::retry_after(no_answer, wait(run.id(), run.attempt())))
         }

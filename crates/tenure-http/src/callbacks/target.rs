@@ -73,6 +73,11 @@ impl Target {
         })
     }
 
+    /// Returns true if both have the scheme, host and port in common.
+    pub(crate) fn has_origin_of(&self, other: &Self) -> bool {
+        (self.encrypted, &self.host, self.port) == (other.encrypted, &other.host, other.port)
+    }
+
     /// Refuses at once what says its address itself, if that may not be called.
     pub(crate) fn check(&self, allowed: &Allowed) -> Result<(), Invalid> {
         let Ok(address) = self.host.parse::<IpAddr>() else { return Ok(()) };
@@ -86,6 +91,19 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_origin_is_a_scheme_a_host_and_a_port() {
+        let target = |url: &str| Target::read(url).unwrap();
+        let origin = target("https://Hooks.example.com/a");
+        for same in ["https://hooks.example.com:443/b?c", "https://hooks.example.com"] {
+            assert!(origin.has_origin_of(&target(same)), "{same}");
+        }
+        for other in ["http://hooks.example.com:443", "https://hooks.example.com:8443", "https://example.com"]
+        {
+            assert!(!origin.has_origin_of(&target(other)), "{other}");
+        }
+    }
 
     #[test]
     fn a_url_is_taken_apart() {

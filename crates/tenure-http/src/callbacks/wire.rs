@@ -17,7 +17,7 @@ use crate::wire::{AttemptDocument, shape};
 pub(super) const NAMES: usize = 100;
 
 /// A webhook to create.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WebhookAsk {
     /// URL that events are sent to.
@@ -84,7 +84,7 @@ pub(crate) struct WebhookDocument {
 }
 
 /// A webhook with its secret, which is shown only once.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WebhookWithSecret")]
 pub(crate) struct NewWebhookDocument {
     /// Signing secret.

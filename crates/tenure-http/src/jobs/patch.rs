@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::body;
 use crate::id::Id;
 use crate::problem::{Problem, ProblemType};
-use crate::wire::{instant, not_own, shape};
+use crate::wire::{check_queue, instant, shape};
 
 const BODY_BYTES: usize = 16 * 1024;
 
@@ -116,7 +116,7 @@ impl JobPatch {
                 return Err(Invalid::new("delay_seconds", "set together with run_at", "only one of them"));
             }
         };
-        self.queue.as_deref().map_or(Ok(()), |queue| not_own("queue", queue))?;
+        self.queue.as_deref().map_or(Ok(()), |queue| check_queue("queue", queue))?;
         let tags =
             self.tags.map(|tags| tags.iter().map(|tag| Name::new("tags", tag)).collect()).transpose()?;
         let edit = Edit {

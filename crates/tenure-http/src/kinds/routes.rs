@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::body;
 use crate::id::Named;
 use crate::problem::{Problem, ProblemType};
-use crate::wire::{not_own, shape};
+use crate::wire::{check_queue, not_own, shape};
 
 /// The largest body.
 const BODY_BYTES: usize = 64 * 1024;
@@ -96,7 +96,7 @@ pub(crate) async fn put(
     if let Some(queue) = &default_queue {
         let within = |wrong: Invalid| Invalid { field: "default_queue".to_owned(), ..wrong };
         QueueName::new(queue).map_err(within)?;
-        not_own("default_queue", queue)?;
+        check_queue("default_queue", queue)?;
     }
     if let Some(schema) = &schema {
         check_schema(schema)?;

@@ -21,7 +21,7 @@ pub(crate) const MOST: usize = 200;
 const TRIES: u32 = 10;
 
 /// A push endpoint.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Endpoint {
     pub name: String,
     pub kept: Kept,
@@ -29,8 +29,8 @@ pub(crate) struct Endpoint {
     pub version: u64,
 }
 
-/// As it is kept.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// As it is kept. It has no `Debug`, because its headers and its URL may be secrets.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Kept {
     pub url: String,
     pub queues: Vec<String>,
@@ -89,15 +89,15 @@ impl<'a> Endpoints<'a> {
         Ok(all)
     }
 
-    /// Changes one, however many others do the same; `None` if there is none.
+    /// Changes one, unless the change is refused; `None` if there is none. Others may change it meanwhile.
     pub(crate) async fn change(
         &self,
         name: &str,
-        mut change: impl FnMut(&mut Kept),
+        mut change: impl FnMut(&mut Kept) -> Result<(), Invalid>,
     ) -> Result<Option<Endpoint>, Error> {
         for _ in 0..TRIES {
             let Some(mut there) = self.find(name).await? else { return Ok(None) };
-            change(&mut there.kept);
+            change(&mut there.kept)?;
             let only = Only::Version(there.version);
             if let Some(version) = self.write(name, only, Some(&there.kept), Vec::new()).await? {
                 return Ok(Some(Endpoint { version, ..there }));

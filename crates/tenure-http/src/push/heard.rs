@@ -32,7 +32,7 @@ impl Meaning {
         let heard = match heard {
             Ok(heard) => heard,
             // Nothing is wrong with the job.
-            Err(refused @ NoAnswer::Refused { .. }) => return Self::Disabled(refused.to_string()),
+            Err(refused @ NoAnswer::Refused) => return Self::Disabled(refused.to_string()),
             Err(late @ NoAnswer::TooLate(_)) => return Self::Ends(again(Cause::TimedOut, &late.to_string())),
             Err(none @ NoAnswer::Unreachable(_)) => {
                 return Self::Ends(again(Cause::Error, &none.to_string()));

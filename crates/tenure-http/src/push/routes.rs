@@ -17,7 +17,7 @@ use crate::api::Api;
 use crate::body;
 use crate::callbacks::routes::{check_kinds, check_queues, check_url};
 use crate::callbacks::signature::{self, Secret};
-use crate::callbacks::target::URL_BYTES;
+use crate::callbacks::target::{Target, URL_BYTES};
 use crate::callbacks::webhook::{Disabled, KeptSecret, no_secret, rotated};
 use crate::callbacks::wire::DeliveryAccepted;
 use crate::id::Named;
@@ -54,7 +54,7 @@ const OWN_HEADERS: [&str; 9] = [
 ];
 
 /// A push endpoint to create.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EndpointAsk {
     /// Name of the endpoint.
@@ -86,10 +86,10 @@ pub(crate) struct EndpointAsk {
 }
 
 /// Changes to a push endpoint.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EndpointPatch {
-    /// URL that jobs are sent to.
+    /// URL that jobs are sent to. If it moves to another origin, the stored headers are not sent there: pass `headers` too.
     #[schemars(length(min = 1, max = URL_BYTES))]
     url: Option<String>,
     /// Queues to serve.
@@ -140,7 +140,7 @@ pub(crate) struct EndpointDocument {
 }
 
 /// A push endpoint with its secret, which is shown only once.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EndpointWithSecret")]
 pub(crate) struct NewEndpointDocument {
     /// Signing secret.
@@ -227,6 +227,9 @@ pub(crate) async fn patch(
     let timeout = patch.timeout_seconds.map(|said| timeout(Some(said))).transpose()?;
     let now = api.tenure().now();
     let change = |kept: &mut Kept| {
+        if patch.headers.is_none() {
+            check_kept_headers(kept, patch.url.as_deref())?;
+        }
         kept.url = patch.url.clone().unwrap_or_else(|| kept.url.clone());
         kept.queues = patch.queues.clone().unwrap_or_else(|| kept.queues.clone());
         kept.kinds = patch.kinds.clone().unwrap_or_else(|| kept.kinds.clone());
@@ -240,6 +243,7 @@ pub(crate) async fn patch(
             }
             Some(false) | None => {}
         }
+        Ok(())
     };
     let changed = Endpoints::of(api.tenure()).change(&name, change).await?;
     api.pushing().look();
@@ -266,7 +270,10 @@ pub(crate) async fn rotate(
     let Nothing {} = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     find(&api, &name).await?;
     let (secret, now) = (Secret::draw().map_err(no_secret)?, api.tenure().now());
-    let change = |kept: &mut Kept| rotated(&mut kept.secrets, &secret, now);
+    let change = |kept: &mut Kept| {
+        rotated(&mut kept.secrets, &secret, now);
+        Ok(())
+    };
     let changed = Endpoints::of(api.tenure()).change(&name, change).await?;
     api.pushing().look();
     Ok(told_once(StatusCode::OK, &changed.ok_or_else(|| none(&name))?, &secret))
@@ -318,6 +325,18 @@ fn check_served(queues: &[String], kinds: &[String]) -> Result<(), Invalid> {
         Some(twice) => Err(Invalid::new("queues", format_args!("{twice}, twice"), "each queue once")),
         None => Ok(()),
     }
+}
+
+/// Refuses to send the headers that are kept to another origin. Their values are never shown again, and a client that
+/// could choose the receiver would read them there.
+fn check_kept_headers(kept: &Kept, url: Option<&str>) -> Result<(), Invalid> {
+    let Some(url) = url.filter(|_| !kept.headers.is_empty()) else { return Ok(()) };
+    let target = Target::read(url)?;
+    if Target::read(&kept.url).is_ok_and(|before| before.has_origin_of(&target)) {
+        return Ok(());
+    }
+    let allowed = "headers in the same request, because the URL moves to another origin; {} sends none";
+    Err(Invalid::new("headers", "none", allowed))
 }
 
 fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), Invalid> {

@@ -3,7 +3,7 @@
 use axum::http::Method;
 use axum::routing;
 
-use super::{Answer, END, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, empty, job};
+use super::{Answer, END, Endpoint, JSON, MANAGE, NOTHING, READ, REVEAL, Takes, empty, job};
 use crate::access::Within;
 use crate::apps::look::{Continuous, Triggered};
 use crate::apps::wire::{AppDocument, AppLinesList, AppList, RunAsk, StopAsk};
@@ -13,10 +13,11 @@ use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 
 const SET: (&str, &str) = ("set", "Set of programs; default `apps`");
-const LINES: [(&str, &str); 3] = [
+const LINES: [(&str, &str); 4] = [
     SET,
     ("behind", "Return only entries with a greater number; default: the latest"),
     ("limit", "Maximum number of entries: 1 to 500"),
+    REVEAL,
 ];
 
 const fn app(status: u16, summary: &'static str) -> Answer {

@@ -18,7 +18,7 @@ use crate::body;
 use crate::id::Named;
 use crate::jobs::admit;
 use crate::problem::{Problem, ProblemType};
-use crate::wire::{BODY_BYTES, JobPatch, SchedulePatch, ScheduleSpec, not_own};
+use crate::wire::{BODY_BYTES, JobPatch, SchedulePatch, ScheduleSpec, check_kind, check_queue};
 
 /// Tries to change what others change as well.
 const TRIES: u32 = 10;
@@ -96,6 +96,8 @@ pub(super) async fn acted(
 }
 
 fn draft(name: &Name, spec: ScheduleSpec) -> Result<TimerDraft, Problem> {
+    // The schedule of a program has the name of its kind, and a run on demand triggers the schedule of that name.
+    check_kind("name", name.as_str())?;
     let (schedule, policies) = (Shape::of_spec(&spec)?.schedule()?, policies(&spec)?);
     if spec.job.id.is_some() {
         return Err(Invalid::new("job.id", "an ID", "none; each run gets its own job ID").into());
@@ -137,6 +139,7 @@ pub(crate) async fn patch(
     for _ in 0..TRIES {
         let timer = there(&api, &name).await?;
         let agreed = NewTimer::clone(&timer.agreed);
+        not_of_a_program(&agreed)?;
         if let Some(args) = patch.job.as_ref().and_then(|job| job.args.as_deref()) {
             let within = |problem: Problem| problem.with("field", "job.args");
             admit::check_args(&api, &agreed.job.kind, args).await.map_err(within)?;
@@ -157,10 +160,22 @@ pub(crate) async fn patch(
     Err(changed(&name))
 }
 
+/// Refuses to change the schedule of a program: its host sets it from its settings, and the policies keep the program to
+/// one run at a time.
+fn not_of_a_program(agreed: &NewTimer) -> Result<(), Problem> {
+    let is_free = check_kind("kind", agreed.job.kind.as_str())
+        .and_then(|()| check_queue("queue", agreed.job.queue.as_str()));
+    is_free.map_err(|_| {
+        let detail = "the schedule belongs to a program; change the program's settings on its host, or pause the \
+                      schedule";
+        Problem::new(ProblemType::StateConflict, detail)
+    })
+}
+
 /// The job of each slot with what shall be otherwise.
 fn job(before: TimerJob, patch: &JobPatch) -> Result<TimerJob, Invalid> {
     let within = |wrong: Invalid| Invalid { field: format!("job.{}", wrong.field), ..wrong };
-    patch.queue.as_deref().map_or(Ok(()), |queue| not_own("queue", queue)).map_err(within)?;
+    patch.queue.as_deref().map_or(Ok(()), |queue| check_queue("queue", queue)).map_err(within)?;
     let args = patch.args.as_deref().map(|args| Args::new(args.get().as_bytes().to_vec()));
     Ok(TimerJob {
         args: args.transpose().map_err(within)?.unwrap_or(before.args),

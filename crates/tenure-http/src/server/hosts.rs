@@ -3,11 +3,22 @@
 
 use axum::http::header::{HOST, HeaderMap, ORIGIN};
 use axum::http::uri::Authority;
+use axum::http::{HeaderValue, Uri};
 
 /// The names by which it may be addressed.
 #[derive(Debug, Clone)]
 pub(crate) struct Hosts {
     names: Vec<String>,
+    /// Where browsers reach the server, if a proxy stands between.
+    public: Option<Origin>,
+}
+
+/// The origin of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Origin {
+    encrypted: bool,
+    host: String,
+    port: u16,
 }
 
 /// The server that a request names.
@@ -24,7 +35,15 @@ pub(crate) enum Addressed {
 impl Hosts {
     pub(crate) fn new(more: &[String]) -> Self {
         let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
-        Self { names: own.into_iter().chain(more.iter().map(|name| name.to_ascii_lowercase())).collect() }
+        let names = own.into_iter().chain(more.iter().map(|name| name.to_ascii_lowercase())).collect();
+        Self { names, public: None }
+    }
+
+    /// Allows the host of the public URL, and changes from its pages.
+    pub(crate) fn reached_at(mut self, public_url: &str) -> Self {
+        self.public = Origin::of(public_url);
+        self.names.extend(self.public.iter().map(|public| public.host.clone()));
+        self
     }
 
     /// Checks the address of a request.
@@ -39,8 +58,11 @@ impl Hosts {
         if is_allowed { Addressed::Here } else { Addressed::Elsewhere }
     }
 
-    /// Whether the request comes from a page of this server, or from no page at all. Browsers say so of themselves, and a
-    /// page cannot make them say something else.
+    /// Returns true if the request comes from a page of this server, or from no page. Browsers say so of themselves, and a
+    /// page cannot change it.
+    ///
+    /// A page on another port of the same host is another origin. `Sec-Fetch-Site` tells it apart. For a browser that does
+    /// not send that header, the origin must be that of the public URL, or have the host and port of the request.
     pub(crate) fn allow_page(&self, headers: &HeaderMap) -> bool {
         let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
         if site.is_some_and(|site| site != b"same-origin" && site != b"none") {
@@ -48,12 +70,14 @@ impl Hosts {
         }
         let is_ours = site == Some(b"same-origin");
         headers.get_all(ORIGIN).iter().all(|origin| {
-            // A page that is to tell nobody where it is has its forms sent from `null`; that it is ours, the browser says beside.
+            // A page with a strict referrer policy has its forms sent from `null`.
             if origin == "null" {
                 return is_ours;
             }
-            let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-            host.is_some_and(|(_, host)| self.named(host))
+            let Some(origin) = origin.to_str().ok().and_then(Origin::of) else { return false };
+            let is_named = self.names.contains(&origin.host);
+            let is_asked = || self.public.as_ref() == Some(&origin) || origin.is_of(headers.get(HOST));
+            is_named && (is_ours || is_asked())
         })
     }
 
@@ -65,6 +89,31 @@ impl Hosts {
         let has_odd_port = host.port().is_none() && host.as_str().len() > host.host().len();
         self.names.contains(&host.host().to_ascii_lowercase()) && !has_odd_port
     }
+}
+
+impl Origin {
+    fn of(url: &str) -> Option<Self> {
+        let uri = url.parse::<Uri>().ok()?;
+        let encrypted = uri.scheme_str()? == "https";
+        let authority = uri.authority()?;
+        let has_odd_port = authority.port().is_none() && authority.as_str().len() > authority.host().len();
+        let port = authority.port_u16().unwrap_or(usual_port(encrypted));
+        let host = authority.host().to_ascii_lowercase();
+        (!has_odd_port).then_some(Self { encrypted, host, port })
+    }
+
+    /// Returns true if a request names this host and port. A port that is omitted is the one of the scheme.
+    fn is_of(&self, host: Option<&HeaderValue>) -> bool {
+        let host = host.and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+        host.is_some_and(|host| {
+            let port = host.port_u16().unwrap_or(usual_port(self.encrypted));
+            host.host().eq_ignore_ascii_case(&self.host) && port == self.port
+        })
+    }
+}
+
+fn usual_port(encrypted: bool) -> u16 {
+    if encrypted { 443 } else { 80 }
 }
 
 #[cfg(test)]
@@ -99,6 +148,39 @@ mod tests {
             ("sec-fetch-site", "same-site"),
         ] {
             assert!(!allows(&[said]), "{said:?}");
+        }
+    }
+
+    /// A browser without `Sec-Fetch-Site` on a page of another web server of the same machine.
+    #[test]
+    fn a_page_on_another_port_is_a_page_of_others() {
+        let hosts = Hosts::new(&["jobs.example".to_owned()]).reached_at("https://public.example/tenure");
+        let allows = |host: &str, origin: &str| {
+            let headers =
+                [(HOST, host), (ORIGIN, origin)].map(|(name, value)| (name, value.parse().unwrap()));
+            hosts.allow_page(&HeaderMap::from_iter(headers))
+        };
+        for (host, origin) in [
+            ("localhost:8368", "http://localhost:8368"),
+            ("LOCALHOST:8368", "http://localhost:8368"),
+            ("[::1]:8368", "http://[::1]:8368"),
+            ("jobs.example", "https://jobs.example"),
+            ("jobs.example", "http://jobs.example"),
+            // The proxy sends the address that it connects to as the host.
+            ("127.0.0.1:8368", "https://public.example"),
+        ] {
+            assert!(allows(host, origin), "{host} {origin}");
+        }
+        for (host, origin) in [
+            ("localhost:8368", "http://localhost:3000"),
+            ("localhost:8368", "http://localhost"),
+            ("localhost:8368", "http://127.0.0.1:8368"),
+            ("jobs.example", "https://jobs.example:8443"),
+            ("127.0.0.1:8368", "https://public.example:8443"),
+            ("127.0.0.1:8368", "http://public.example"),
+            ("localhost:8368", "http://localhost:8368x"),
+        ] {
+            assert!(!allows(host, origin), "{host} {origin}");
         }
     }
 

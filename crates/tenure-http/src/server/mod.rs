@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::Uri;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
@@ -190,6 +189,7 @@ impl Server {
     fn rules(&self, spans: Spans) -> Rules {
         Rules {
             access: self.options.access,
+            is_owners: false,
             read_only: self.options.read_only,
             callbacks: Allowed::new(self.options.allow_callback_to.clone()),
             public_url: self.public_url(),
@@ -205,9 +205,11 @@ impl Server {
 
     /// The names under which it answers: those that were set, and the host of the public URL.
     fn hosts(&self) -> Hosts {
-        let public = self.options.public_url.as_deref().and_then(|url| url.parse::<Uri>().ok());
-        let public = public.and_then(|url| url.host().map(str::to_owned));
-        Hosts::new(&self.options.hosts.iter().cloned().chain(public).collect::<Vec<_>>())
+        let hosts = Hosts::new(&self.options.hosts);
+        match &self.options.public_url {
+            Some(url) => hosts.reached_at(url),
+            None => hosts,
+        }
     }
 
     /// Where others reach it, without a slash at the end.

@@ -7,6 +7,7 @@ mod export;
 pub(crate) mod firing;
 mod span;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,7 +27,7 @@ use crate::callbacks::target::Target;
 const WAITING: usize = 8_192;
 
 /// Settings of trace export.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Traces {
     /// URL of the collector: OTLP over HTTP in JSON, such as `http://127.0.0.1:4318/v1/traces`.
@@ -41,6 +42,20 @@ pub struct Traces {
     pub share: f64,
     /// Follows the sampling decision of the parent trace, whatever the share.
     pub as_parent: bool,
+}
+
+/// Without the values of the headers, which may be secret.
+impl fmt::Debug for Traces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Traces")
+            .field("headers", &headers)
+            .field("service", &self.service)
+            .field("attributes", &self.attributes)
+            .field("share", &self.share)
+            .field("as_parent", &self.as_parent)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Traces {
@@ -169,5 +184,18 @@ impl Telling {
             _ = task => {}
             () = clock.sleep(WITHIN) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_for_a_collector_is_not_printed() {
+        let mut traces = Traces::to("https://collector.example/v1/traces?key=canary").unwrap();
+        traces.headers.push(("x-api-key".to_owned(), "canary".to_owned()));
+        let printed = format!("{traces:?}");
+        assert!(printed.contains("x-api-key") && !printed.contains("canary"), "{printed}");
     }
 }

@@ -24,7 +24,7 @@ pub struct AcquireAsk {
 }
 
 /// A granted lease.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub struct LeaseGranted {
     /// Lease name.
     pub name: String,
@@ -42,7 +42,7 @@ pub struct LeaseGranted {
 }
 
 /// A request to renew a lease.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RenewAsk {
     /// Token of the lease.
@@ -64,7 +64,7 @@ pub struct LeaseRenewed {
 }
 
 /// A request to release a lease.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GiveBackAsk {
     /// Token of the lease.

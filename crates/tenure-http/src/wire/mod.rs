@@ -9,6 +9,7 @@ mod page;
 mod queue;
 mod queue_terms;
 mod reason;
+mod reserved;
 mod schedule;
 pub(crate) mod shape;
 mod submit;
@@ -27,6 +28,7 @@ pub use queue::{
 };
 pub use queue_terms::RetainDocument;
 pub use reason::{ReasonDocument, Reasons};
+pub(crate) use reserved::{check_kind, check_queue, not_own};
 pub(crate) use schedule::origin;
 pub use schedule::{
     BackfillAnswer, BackfillAsk, BackfillPreview, CalendarDocument, CalendarHoursDocument, CatchUpName,
@@ -35,5 +37,5 @@ pub use schedule::{
     RunPage, ScheduleDocument, ScheduleHours, ScheduleLinks, SchedulePage, SchedulePatch, ScheduleSpec,
     ScheduledJob, SlotDocument, TriggerAsk, ZoneChangeDocument,
 };
-pub(crate) use submit::{BODY_BYTES, CALLBACK, instant, not_own};
+pub(crate) use submit::{BODY_BYTES, CALLBACK, instant};
 pub use submit::{CallbackSpec, OnConflict, RetrySpec, Submit, UniqueScope, UniqueSpec};

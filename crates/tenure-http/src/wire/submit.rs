@@ -9,7 +9,7 @@ use tenure::{
     Backoff, Draft, Invalid, JobId, Keep, Limit, Only, Retention, RetryPolicy, Timestamp, limits, seconds,
 };
 
-use super::shape;
+use super::{check_kind, check_queue, shape};
 use crate::callbacks::target::URL_BYTES;
 
 /// The note that says who is told of the end of a job.
@@ -181,8 +181,8 @@ impl Submit {
             }
             (id, said) => id.or(said),
         };
-        not_own("kind", &self.kind)?;
-        self.queue.as_deref().map_or(Ok(()), |queue| not_own("queue", queue))?;
+        check_kind("kind", &self.kind)?;
+        self.queue.as_deref().map_or(Ok(()), |queue| check_queue("queue", queue))?;
         let args = self.args.map_or_else(|| b"null".to_vec(), |args| args.get().as_bytes().to_vec());
         let mut draft = Draft::encoded(&self.kind, args);
         if let Some(queue) = &self.queue {
@@ -318,15 +318,6 @@ fn in_range(most: u32) -> Result<u32, Invalid> {
     Limit::of(most).check().map(|()| most).map_err(named)
 }
 
-/// What is Tenure's own is asked for by routes of its own: by any other name no client comes to it.
-pub(crate) fn not_own(field: &str, name: &str) -> Result<(), Invalid> {
-    if name.starts_with(tenure::OWN) {
-        let allowed = format!("a name that does not begin with {}, which is reserved", tenure::OWN);
-        return Err(Invalid::new(field, format_args!("{name:?}"), allowed));
-    }
-    Ok(())
-}
-
 /// An instant in a field.
 pub(crate) fn instant(field: &str, text: &str) -> Result<Timestamp, Invalid> {
     text.parse().map_err(|wrong: Invalid| Invalid { field: field.to_owned(), ..wrong })
@@ -364,6 +355,8 @@ mod tests {
         assert_eq!(refused(r#"{"kind":"k","id":"7"}"#), "id");
         assert_eq!(refused(r#"{"kind":"tenure.bulk"}"#), "kind");
         assert_eq!(refused(r#"{"kind":"k","queue":"tenure.bulk"}"#), "queue");
+        assert_eq!(refused(r#"{"kind":"apps.report"}"#), "kind");
+        assert_eq!(refused(r#"{"kind":"k","queue":"apps"}"#), "queue");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::wire::shape;
 const BODY_BYTES: usize = limits::OUTPUT_BYTES + 64 * 1024;
 
 /// A heartbeat for a running job.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Heartbeat {
     /// Token of the job.

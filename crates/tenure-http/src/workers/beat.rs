@@ -29,7 +29,7 @@ const MOST: usize = limits::RESERVE_JOBS;
 const BODY_BYTES: usize = 4 * 1024 * 1024;
 
 /// A heartbeat for all jobs of a worker.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Beat {
     /// The running jobs; at most 1000.
@@ -42,7 +42,7 @@ pub(crate) struct Beat {
 }
 
 /// A running job.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BeatItem {
     /// Job ID. An unknown job is reported as lost.

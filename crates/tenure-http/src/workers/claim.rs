@@ -69,7 +69,7 @@ pub(crate) struct Claim {
 }
 
 /// Granted jobs.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct ClaimAnswer {
     /// Worker ID; send it with the next claim.
     #[schemars(extend("format" = "uuid"))]
@@ -79,7 +79,7 @@ pub(crate) struct ClaimAnswer {
 }
 
 /// A granted job.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct ClaimedJob {
     /// Token to send with every report about the job.
     token: String,

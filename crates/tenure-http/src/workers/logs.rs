@@ -21,7 +21,7 @@ const MOST_LINES: usize = 1_000;
 const BODY_BYTES: usize = 4 * 1024 * 1024;
 
 /// Log lines of a job.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lines {
     /// Token of the job.

@@ -30,7 +30,7 @@ const MOST: usize = limits::RESERVE_JOBS;
 const BODY_BYTES: usize = 4 * 1024 * 1024;
 
 /// Results of jobs, and a claim for the next ones.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Settle {
     /// Results; at most 1000.
@@ -43,7 +43,7 @@ pub(crate) struct Settle {
 }
 
 /// Result of one job. An invalid item does not affect the others.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SettleItem {
     /// Job ID.
@@ -87,7 +87,7 @@ pub(crate) enum Outcome {
 }
 
 /// Results of a settle request.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct SettleAnswer {
     /// One result per item, in order.
     items: Vec<SettleItemAnswer>,

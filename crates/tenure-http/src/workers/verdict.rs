@@ -21,7 +21,7 @@ pub(crate) struct WorkerError {
 }
 
 /// Completion of a job.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Complete {
     /// Token of the job.
@@ -35,7 +35,7 @@ pub(crate) struct Complete {
 }
 
 /// Failure of an attempt.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fail {
     /// Token of the job.
@@ -52,7 +52,7 @@ pub(crate) struct Fail {
 }
 
 /// Release of a job, without spending an attempt.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Release {
     /// Token of the job.

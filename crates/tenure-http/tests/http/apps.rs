@@ -194,3 +194,64 @@ async fn what_a_continuous_app_says_is_told_from_a_number_on() {
         (1, &json!(["out: c"]))
     );
 }
+
+/// A client that enqueues a program's kind itself starts a second run beside the first, with its own arguments.
+#[tokio::test]
+async fn a_program_runs_only_by_the_routes_for_programs() {
+    let service = Service::new();
+    offered(&service, "one").await;
+    let timer = TimerDraft::raw("apps.report", "every 1h", "apps.report", &json!({})).queue("apps");
+    service.tenure().timers().set(timer).await.unwrap();
+    let run = post(&service, "/v1/apps/triggered/report/run", json!({})).await;
+    assert_eq!(run.status, StatusCode::ACCEPTED);
+    let other = post(&service, "/v1/jobs", json!({ "kind": "other" })).await.id();
+    let id = "01a20712-29aa-76d9-85bf-1bfa769b451b";
+    let spec = json!({ "cron": "0 0 2 * * *" });
+    for job in [
+        json!({ "kind": "apps.report", "queue": "apps", "args": { "arguments": ["--evil"] } }),
+        json!({ "kind": "apps.report" }),
+        json!({ "kind": "other", "queue": "apps" }),
+        json!({ "kind": "tenure.deliver" }),
+        json!({ "kind": "other", "queue": "tenure.webhooks" }),
+    ] {
+        let field = if job["kind"] == "other" { "queue" } else { "kind" };
+        let of_kind = if job["queue"].is_null() { json!({}) } else { json!({ "queue": job["queue"] }) };
+        for (method, path, body) in [
+            ("POST", "/v1/jobs".to_owned(), job.clone()),
+            ("PUT", format!("/v1/jobs/{id}"), job.clone()),
+            ("POST", "/v1/jobs/batch".to_owned(), json!({ "jobs": [{ "kind": "other" }, job] })),
+            ("POST", format!("/v1/kinds/{}/jobs", job["kind"].as_str().unwrap()), of_kind),
+            ("POST", "/v1/schedules".to_owned(), json!({ "name": "mine", "spec": spec, "job": job })),
+            ("PUT", "/v1/schedules/mine".to_owned(), json!({ "spec": spec, "job": job })),
+        ] {
+            let told = service.ask(method, &path, &[], &body.to_string()).await;
+            assert_eq!(told.status, StatusCode::UNPROCESSABLE_ENTITY, "{method} {path} {body}: {told:?}");
+            assert!(told.json()["field"].as_str().unwrap().ends_with(field), "{told:?}");
+        }
+        let each = post(&service, "/v1/jobs/batch", json!({ "jobs": [job], "atomic": false })).await;
+        assert_eq!(each.json()["items"][0]["status"], 422, "{each:?}");
+    }
+    // The name of a program's schedule is what a run on demand triggers.
+    let taken = json!({ "spec": spec, "job": { "kind": "other" } }).to_string();
+    assert_eq!(service.ask("PUT", "/v1/schedules/apps.mine", &[], &taken).await.json()["field"], "name");
+    for queue in ["apps", "tenure.webhooks", "tenure.bulk"] {
+        let bulk = json!({ "action": "move", "params": { "queue": queue }, "ids": [other] });
+        let told = post(&service, "/v1/bulk", bulk).await;
+        assert_eq!((told.status.as_u16(), &told.json()["field"]), (422, &json!("params.queue")), "{told:?}");
+        let edit = json!({ "queue": queue }).to_string();
+        let told = service.ask("PATCH", &format!("/v1/jobs/{other}"), &["if-match: *"], &edit).await;
+        assert_eq!((told.status.as_u16(), &told.json()["field"]), (422, &json!("queue")), "{told:?}");
+        let kind = json!({ "default_queue": queue }).to_string();
+        let told = service.ask("PUT", "/v1/kinds/other", &[], &kind).await;
+        assert_eq!((told.status.as_u16(), &told.json()["field"]), (422, &json!("default_queue")), "{told:?}");
+    }
+    for edit in [json!({ "overlap": "queue_all" }), json!({ "job": { "args": { "arguments": ["--evil"] } } })]
+    {
+        let told = service.ask("PATCH", "/v1/schedules/apps.report", &[], &edit.to_string()).await;
+        assert_eq!(told.status, StatusCode::CONFLICT, "{told:?}");
+        assert!(told.json()["detail"].as_str().unwrap().contains("belongs to a program"), "{told:?}");
+    }
+    let runs = service.get("/v1/jobs?kind=apps.report").await.json();
+    assert_eq!(runs["items"].as_array().unwrap().len(), 1, "{runs}");
+    assert_eq!(post(&service, "/v1/schedules/apps.report/pause", json!({})).await.status, StatusCode::OK);
+}

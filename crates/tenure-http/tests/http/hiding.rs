@@ -90,8 +90,7 @@ async fn whoever_only_looks_is_not_shown_secrets_anywhere() {
     }
     assert_eq!(hidden, revealed * 2, "what is hidden is what can be revealed");
     assert!(revealed >= 13, "{revealed} of {}", shown.len());
-    // Who has enqueued it is shown it, and so is a server's own user where nobody is asked who he is.
-    assert!(get(&guarded, &enqueue, &format!("/v1/jobs/{done}")).await.text.contains(SECRET));
+    // A server without authentication shows all of it.
     assert!(service.get(&format!("/v1/jobs/{done}")).await.text.contains(SECRET));
     // What was revealed is written down; a document and the one without its secrets are one job.
     let admin = token(&service, &[Scope::Admin]).await;
@@ -105,6 +104,51 @@ async fn whoever_only_looks_is_not_shown_secrets_anywhere() {
     let (plain, whole) =
         (get(&guarded, &manage, &path).await, get(&guarded, &manage, &format!("{path}?reveal=true")).await);
     assert_eq!(plain.header("etag"), whole.header("etag"));
+}
+
+/// Scopes add up, but none of them shows hidden values by the way: `read` with `enqueue` showed all jobs.
+#[tokio::test]
+async fn no_scope_reveals_hidden_values_unless_it_may_ask_for_them() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let (enqueue, work) = (token(&service, &[Scope::Enqueue]).await, token(&service, &[Scope::Work]).await);
+    let ids = jobs(&guarded, &enqueue, &work).await;
+    let job = json!({ "kind": "k", "args": { "password": SECRET }, "meta": { "pin": SECRET } });
+    let (mut looked, mut hidden) = (0, 0);
+    for scopes in [
+        &[Scope::Enqueue][..],
+        &[Scope::Enqueue, Scope::Read],
+        &[Scope::Enqueue, Scope::Work],
+        &[Scope::Read, Scope::Work],
+        &[Scope::Enqueue, Scope::Read, Scope::Work],
+    ] {
+        let held = token(&service, scopes).await;
+        let mut told = Vec::new();
+        for id in &ids {
+            let job = format!("/v1/jobs/{id}");
+            let parts = ["", "/attempts", "/logs", "/result", "/explain"];
+            let mut paths: Vec<String> = parts.iter().map(|part| format!("{job}{part}")).collect();
+            paths.extend([format!("/queue/{id}?redirect=false"), "/v1/jobs".to_owned()]);
+            for path in paths {
+                told.push(get(&guarded, &held, &path).await);
+                let sign = if path.contains('?') { '&' } else { '?' };
+                told.push(get(&guarded, &held, &format!("{path}{sign}reveal=true")).await);
+            }
+            let cancelled = ask(&guarded, &held, "POST", &format!("{job}/cancel"), &json!({})).await;
+            told.push(cancelled);
+        }
+        for query in ["args.db.Password", "meta.api_token", "-args.db.password", "error"] {
+            told.push(get(&guarded, &held, &format!("/v1/jobs?q={query}:{SECRET}")).await);
+        }
+        told.push(ask(&guarded, &held, "POST", "/v1/jobs", &job).await);
+        looked += told.iter().filter(|told| told.status.is_success()).count();
+        hidden += told.iter().filter(|told| told.text.contains("(hidden)")).count();
+        for told in told {
+            let shows = told.text.contains(SECRET);
+            assert!(!shows, "{scopes:?}: {told:?}");
+        }
+    }
+    assert!(looked > 50 && hidden > 30, "{looked} answers, {hidden} with hidden values");
 }
 
 #[tokio::test]
@@ -129,6 +173,47 @@ async fn what_is_hidden_cannot_be_found_by_guessing_either() {
     assert_eq!(get(&guarded, &read, "/v1/jobs?q=args.n:1").await.status, StatusCode::OK);
     let found = service.get(&format!("/v1/jobs?q=args.db.Password:{SECRET}")).await.json();
     assert_eq!(found["items"].as_array().unwrap().len(), 3, "who is shown them may search for them");
+}
+
+/// The output of a program that always runs is a log like that of a job.
+#[tokio::test]
+async fn the_output_of_a_continuous_program_is_hidden_as_well() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let (read, manage) = (token(&service, &[Scope::Read]).await, token(&service, &[Scope::Manage]).await);
+    let line = format!("out: connecting with password={SECRET} to db");
+    service.tenure().apps("apps").unwrap().say("mailer", "node", &[line]).await.unwrap();
+    let path = "/v1/apps/continuous/mailer/lines";
+    for who in [&read, &manage] {
+        let told = get(&guarded, who, path).await;
+        assert!(!told.text.contains(SECRET) && told.text.contains("(hidden) to db"), "{told:?}");
+    }
+    let reveal = format!("{path}?reveal=true");
+    assert_eq!(get(&guarded, &read, &reveal).await.status, StatusCode::FORBIDDEN);
+    assert!(get(&guarded, &manage, &reveal).await.text.contains(SECRET));
+}
+
+/// A preview of a bulk operation changes nothing, and its number tells whether a guess is right.
+#[tokio::test]
+async fn previews_that_could_guess_hidden_values_are_audited() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let (enqueue, work) = (token(&service, &[Scope::Enqueue]).await, token(&service, &[Scope::Work]).await);
+    let (manage, admin) = (token(&service, &[Scope::Manage]).await, token(&service, &[Scope::Admin]).await);
+    jobs(&guarded, &enqueue, &work).await;
+    let preview = async |query: &str, path: &str| {
+        let bulk = json!({ "action": "retry", "filter": { "q": query }, "dry_run": true });
+        ask(&guarded, &manage, "POST", path, &bulk).await
+    };
+    let secret = format!("args.db.Password:{SECRET}");
+    assert_eq!(preview(&secret, "/v1/bulk").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(preview("args.n:1", "/v1/bulk").await.json()["matched"], 3);
+    assert_eq!(preview(&secret, "/v1/bulk?reveal=true").await.json()["matched"], 3);
+    assert_eq!(preview("error:5ecre7", "/v1/bulk").await.json()["matched"], 1);
+    let audit = get(&guarded, &admin, "/v1/audit").await.json();
+    let paths: Vec<&str> =
+        audit["items"].as_array().unwrap().iter().map(|act| act["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["/v1/bulk", "/v1/bulk?reveal=true", "/v1/bulk"], "{audit}");
 }
 
 /// A secret in args is in nothing that a server tells of itself or writes down.

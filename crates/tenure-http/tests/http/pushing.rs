@@ -172,7 +172,9 @@ async fn an_address_that_may_not_be_called_costs_no_job_an_attempt() {
     let id = submit(&serving, r#"{"kind":"bill","max_attempts":1}"#).await;
     until(|| async { serving.ask("GET", "/v1/endpoints/does", "").await.1["enabled"] == false }).await;
     let told = serving.ask("GET", "/v1/endpoints/does", "").await.1;
-    assert!(told["disabled_because"].as_str().unwrap().contains("--allow-callback-to"), "{told}");
+    let why = told["disabled_because"].as_str().unwrap();
+    assert!(why.contains("--allow-callback-to"), "{told}");
+    assert!(!why.contains("127.0.0.1") && !why.contains("::1"), "no resolved address: {told}");
     assert!(receiver.got().is_empty());
     place.pass(Duration::from_secs(5)).await;
     assert_eq!(job(&serving, &id).await["state"], "queued");
@@ -293,6 +295,34 @@ async fn an_endpoint_is_tried_changed_and_removed() {
     submit(&serving, r#"{"kind":"bill","queue":"other"}"#).await;
     place.pass(Duration::from_secs(5)).await;
     receiver.has(1).await;
+}
+
+/// Its headers are never shown again, so a client that may change the URL must not read them at a server of its own.
+#[tokio::test]
+async fn an_endpoint_that_moves_to_another_origin_takes_no_headers_along() {
+    let (place, receiver) = (Place::new(), Receiver::new().await);
+    let serving = serving(&place).await;
+    let headers = json!({ "headers": { "authorization": "Bearer canary" } });
+    endpoint(&serving, "http://127.0.0.1:9/hook", headers).await;
+    let patch = async |body: Value| serving.ask("PATCH", "/v1/endpoints/does", &body.to_string()).await;
+    let moved = json!({ "url": receiver.url, "slots": 3 });
+    let (status, told) = patch(moved).await;
+    assert_eq!((status, told["field"].as_str()), (422, Some("headers")), "{told}");
+    assert!(told["detail"].as_str().unwrap().contains("another origin"), "{told}");
+    for other in ["http://localhost:9/hook", "http://127.0.0.1:10/hook", "https://127.0.0.1:9/hook"] {
+        assert_eq!(patch(json!({ "url": other })).await.0, 422, "{other}");
+    }
+    let there = serving.ask("GET", "/v1/endpoints/does", "").await.1;
+    assert_eq!((&there["url"], &there["slots"]), (&json!("http://127.0.0.1:9/hook"), &json!(10)), "{there}");
+    let (status, told) = patch(json!({ "url": "http://127.0.0.1:9/other?a=b" })).await;
+    assert_eq!((status, &told["header_names"]), (200, &json!(["authorization"])), "the origin is the same");
+    let (status, told) = patch(json!({ "url": receiver.url, "headers": {} })).await;
+    assert_eq!((status, &told["header_names"]), (200, &json!([])), "{told}");
+    submit(&serving, r#"{"kind":"bill"}"#).await;
+    let got = receiver.has(1).await.remove(0);
+    assert!(!format!("{:?}", got.headers).contains("canary"), "{:?}", got.headers);
+    // An endpoint without headers can move freely.
+    assert_eq!(patch(json!({ "url": "http://127.0.0.1:9/hook" })).await.0, 200);
 }
 
 #[tokio::test]

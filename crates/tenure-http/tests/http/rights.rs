@@ -203,6 +203,9 @@ async fn an_access_token_is_made_shown_once_and_taken_back() {
     assert_eq!(guarded.ask("DELETE", &path, &[&admin], "").await.status, StatusCode::NOT_FOUND);
     for (body, field) in [
         (json!({ "name": "", "scopes": ["read"] }), "name"),
+        (json!({ "name": "ci\nadmin", "scopes": ["read"] }), "name"),
+        (json!({ "name": "ci\u{1b}[2K", "scopes": ["read"] }), "name"),
+        (json!({ "name": "ci\u{202e}nimda", "scopes": ["read"] }), "name"),
         (json!({ "name": "x", "scopes": [] }), "scopes"),
         (json!({ "name": "x", "scopes": ["read"], "expires_in_seconds": 0 }), "expires"),
     ] {
@@ -210,6 +213,28 @@ async fn an_access_token_is_made_shown_once_and_taken_back() {
         assert_eq!(told.json()["field"], field, "{body}");
     }
     assert!(!id.is_empty());
+}
+
+/// On a server without authentication every local user could create an `admin` token, and keep it for later.
+#[tokio::test]
+async fn a_server_without_authentication_creates_no_token() {
+    let service = Service::new();
+    for scope in Scope::ALL {
+        let body = json!({ "name": "later", "scopes": [scope] }).to_string();
+        let told = service.ask("POST", "/v1/tokens", &[], &body).await;
+        assert_eq!(told.status, StatusCode::FORBIDDEN, "{told:?}");
+        let detail = told.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("tenure token create --db") && detail.contains("--auth tokens"), "{detail}");
+    }
+    let listed = service.get("/v1/tokens").await.json();
+    assert_eq!(listed["items"], json!([]));
+    // A program that has opened the store does not need a server for it.
+    let owner = Asker::to(tenure_http::owner_api(service.tenure()));
+    let made = owner.ask("POST", "/v1/tokens", &[], r#"{"name":"ada","scopes":["admin"]}"#).await;
+    assert_eq!(made.status, StatusCode::CREATED);
+    // An unknown token of former times can be revoked.
+    let path = format!("/v1/tokens/{}", made.id());
+    assert_eq!(service.ask("DELETE", &path, &[], "").await.status, StatusCode::NO_CONTENT);
 }
 
 #[tokio::test]

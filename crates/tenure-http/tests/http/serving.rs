@@ -429,6 +429,37 @@ async fn whoever_guesses_access_tokens_waits_and_whoever_has_one_does_not() {
     assert!(say(served.address, &ask(&good)).await.starts_with("HTTP/1.1 200"), "who is known is let in");
 }
 
+/// With the usual limit, after a restart: the server has not met any of the good tokens.
+#[tokio::test]
+async fn sixty_one_bad_requests_lock_out_no_client_with_a_token() {
+    let mut options = Options::default();
+    options.access = tenure_http::Access::Tokens;
+    let served = served_on(Arc::new(ManualClock::new()), options).await;
+    let status = async |line: &str, token: Option<&str>| {
+        let token = token.map_or_else(String::new, |token| format!("authorization: Bearer {token}\r\n"));
+        let ask = format!(
+            "{line} HTTP/1.1\r\nhost: localhost\r\n{token}content-type: application/json\r\n\
+             content-length: 2\r\nconnection: close\r\n\r\n{{}}"
+        );
+        say(served.address, &ask).await["HTTP/1.1 ".len()..][..3].to_owned()
+    };
+    let mut good = Vec::new();
+    for scope in [tenure_http::Scope::Admin, tenure_http::Scope::Work, tenure_http::Scope::Read] {
+        let (name, reach) = (scope.to_string(), tenure_http::Reach::default());
+        let new = tenure_http::NewAccessToken { name, scopes: vec![scope], reach, keep: None };
+        good.push(tenure_http::Tokens::of(&served.tenure).create(new).await.unwrap().1);
+    }
+    for number in 0..61 {
+        let bad = format!("tenure_{number:012x}_{number:064x}");
+        assert_eq!(status("GET /v1/queues", None).await, "401");
+        let expected = if number < 60 { "401" } else { "429" };
+        assert_eq!(status("GET /v1/queues", Some(&bad)).await, expected, "{number}");
+    }
+    for (line, token) in ["GET /v1/tokens", "POST /v1/claim", "GET /v1/queues"].into_iter().zip(&good) {
+        assert_eq!(status(line, Some(token)).await, "200", "{line}");
+    }
+}
+
 /// Behind a proxy all have one address: what one of them tries must not lock out the others.
 #[tokio::test]
 async fn a_good_access_token_is_let_in_whatever_strangers_at_its_address_try() {

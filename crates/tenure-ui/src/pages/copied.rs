@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::job_new::is_reserved;
 use crate::parts::text;
 use crate::visit::Visit;
 
@@ -34,10 +35,14 @@ pub(super) fn of_job(visit: &Visit, job: &Value) -> Markup {
         ("duplicate-line", "Command line", line),
         ("duplicate-rust", "Rust", rust),
     ];
+    let mut blocks = vec![("Get this job", &reads)];
+    if !is_reserved(job) {
+        blocks.push(("Enqueue a duplicate", &duplicates));
+    }
     html! {
         details.card {
             summary { "Copy as curl, command line or Rust" }
-            @for (does, all) in [("Get this job", &reads), ("Enqueue a duplicate", &duplicates)] {
+            @for (does, all) in blocks {
                 h2 { (does) }
                 @for (name, label, code) in all {
                     div.copy { h3 { (label) } button.quiet type="button" data-copy=(name) { "Copy" span.sr { ": " (does) ", " (label) } } }

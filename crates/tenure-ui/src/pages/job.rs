@@ -55,7 +55,7 @@ async fn body(visit: &Visit, id: &str, shown: Shown) -> Result<Markup, Trouble> 
     let attempts = visit.get(&format!("{path}/attempts{asked}")).await;
     let acts = visit.may("manage").await;
     let hides = is_live.is_some() && visit.has("manage").await && has_hidden(&job);
-    let another = job_new::may(visit).await;
+    let another = !job_new::is_reserved(&job) && job_new::may(visit).await;
     let (standing, tried) =
         (text(&job, "state"), attempts.as_ref().map_or(&[][..], |all| list(all, "items")));
     let delivery = logs::wanted(visit, tried);

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 use tenure::{JobId, Timestamp};
 
+use super::apps::SET;
 use super::calendar::{instant, minute, shown_minute};
 use crate::asking::{Trouble, encoded};
 use crate::ids;
@@ -118,6 +119,13 @@ impl Drafted {
     }
 }
 
+/// Returns true for a job that only Tenure itself or the page of a program may enqueue.
+pub(super) fn is_reserved(job: &Value) -> bool {
+    let [kind, queue] = ["kind", "queue"].map(|name| text(job, name));
+    let is_programs = kind.strip_prefix(SET).is_some_and(|rest| rest.starts_with('.')) || queue == SET;
+    is_programs || [kind, queue].iter().any(|name| name.starts_with("tenure."))
+}
+
 /// Whether some text in it is what stands for something hidden.
 fn has_hidden(args: &Value) -> bool {
     match args {
@@ -197,5 +205,18 @@ pub(crate) async fn form(visit: &Visit, drafted: &Drafted, wrong: Option<&Troubl
                 div.bar { button.main { "Enqueue job" } }
             }
         } @else { p.notice { "To enqueue a job you need the scope enqueue and a server that is not read-only." } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_its_own_route_creates_has_no_duplicate() {
+        let is = |kind: &str, queue: &str| is_reserved(&json!({ "kind": kind, "queue": queue }));
+        assert!(is("apps.report", "apps") && is("apps.report", "default") && is("mail", "apps"));
+        assert!(is("tenure.deliver", "tenure.webhooks") && is("tenure.bulk", "tenure.bulk"));
+        assert!(!is("mail", "default") && !is("apps", "default") && !is("apps-x", "apps-x"));
     }
 }

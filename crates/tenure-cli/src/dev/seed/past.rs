@@ -8,7 +8,7 @@ use tenure::{Chance, Tenure, limits};
 
 use super::clock::CatchingUp;
 use super::contract::Contract;
-use super::programs::{self, Programs};
+use super::programs::{self, Programs, Request};
 use super::shop::{SCHEDULES, WORK, WORKERS, Work, args, job, of_kind, outcome, takes};
 use crate::exit::Failure;
 
@@ -53,8 +53,10 @@ impl Past<'_> {
     /// What was agreed about queues, kinds and schedules.
     async fn agree(&self) -> Result<(), Failure> {
         for work in &WORK {
-            let mut about =
-                json!({ "description": work.says, "owner": work.owner, "default_queue": work.queue });
+            let mut about = json!({ "description": work.says, "owner": work.owner });
+            if work.queue != programs::SET {
+                about["default_queue"] = json!(work.queue);
+            }
             if work.kind == "send_email" {
                 about["schema"] = json!({
                     "type": "object", "required": ["to"],
@@ -79,18 +81,18 @@ impl Past<'_> {
             });
             self.contract.put(&format!("/v1/schedules/{name}"), schedule).await?;
         }
-        for (name, schedule) in programs::schedules() {
-            self.contract.put(&format!("/v1/schedules/{name}"), schedule).await?;
-        }
-        Ok(())
+        Ok(self.programs.schedule().await?)
     }
 
     /// So long: jobs come, and those who work take them.
     async fn step(&self, span: Duration) -> Result<(), Failure> {
         let some = 25 + self.chance.below(30);
-        let jobs = (0..some).map(|_| job(self.chance));
-        let jobs: Vec<Value> = jobs.chain(programs::wanted(self.chance)).collect();
+        let jobs: Vec<Value> = (0..some).map(|_| job(self.chance)).collect();
+        let request = Request::drawn(self.chance);
         self.programs.go_on(self.chance).await?;
+        if let Some(request) = &request {
+            self.programs.run(request).await?;
+        }
         self.contract.post("/v1/jobs/batch", json!({ "jobs": jobs })).await?;
         self.tenure.store().fire(limits::FIRE_TIMERS).await.map_err(tenure::Error::from)?;
         for at in 0..WORKERS.len() {

@@ -8,7 +8,7 @@ use tenure::{Chance, Clock, Moment, SystemClock};
 
 use super::contract::Contract;
 use super::past::settled;
-use super::programs::{Programs, wanted};
+use super::programs::{Programs, Request};
 use super::shop::{LEASES, WORKERS, job, of_kind, takes};
 use crate::exit::Failure;
 
@@ -63,11 +63,12 @@ impl Present {
         }
         // One in two seconds, and now and then some at once.
         let some = [0, 1, 0, 2][usize::try_from(self.chance.below(4)).unwrap_or(0)];
-        let jobs = (0..some).map(|_| job(&self.chance));
-        let program = if turn.is_multiple_of(ASKED_EVERY) { wanted(&self.chance) } else { None };
-        // What people asked for in the past is left to whoever looks at the pages now: one run at a time is let in.
-        let program = program.filter(|job| job["args"]["by"] == "HTTP");
-        let jobs: Vec<Value> = jobs.chain(program).collect();
+        let jobs: Vec<Value> = (0..some).map(|_| job(&self.chance)).collect();
+        let request = if turn.is_multiple_of(ASKED_EVERY) { Request::drawn(&self.chance) } else { None };
+        // One run is active at a time. A person who looks at the pages can start those that people requested before.
+        if let Some(request) = request.filter(|request| request.by == "HTTP") {
+            self.programs.run(&request).await?;
+        }
         if !jobs.is_empty() {
             self.contract.post("/v1/jobs/batch", json!({ "jobs": jobs })).await?;
         }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tenure::apps::{HostOffers, Offer, Sort, Standing};
-use tenure::{Chance, Error, Tenure, Timestamp};
+use tenure::apps::{HostOffers, Offer, Sort, Standing, Wanted};
+use tenure::when::cron;
+use tenure::{Chance, Error, Tenure, TimerDraft, Timestamp};
 
-const SET: &str = "apps";
+pub(super) const SET: &str = "apps";
 /// The hosts that have the folder.
 const NODES: [&str; 2] = ["app-1", "app-2"];
 /// What the continuous ones say, one after the other.
@@ -62,6 +63,24 @@ impl Programs {
         }
         let which = usize::try_from(chance.below(SAYS.len() as u64)).unwrap_or(0);
         apps.say("mail-intake", "app-1", &[SAYS.get(which).copied().unwrap_or_default().to_owned()]).await
+    }
+
+    /// Sets the schedules of the programs, as their hosts do.
+    pub(super) async fn schedule(&self) -> Result<(), Error> {
+        let apps = self.tenure.apps(SET)?;
+        for (name, rule) in TRIGGERED.iter().filter_map(|(name, rule)| Some((name, (*rule)?))) {
+            let job = apps.draft(name, 1, &json!({}))?;
+            let when = cron(rule).zone("Europe/Copenhagen");
+            self.tenure.timers().set(TimerDraft::of(&apps.kind(name)?, when, job).runs_elsewhere()).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts a run, unless one is active.
+    pub(super) async fn run(&self, request: &Request) -> Result<(), Error> {
+        let (arguments, by) = (vec!["--all".to_owned()], request.by.to_owned());
+        let wanted = Wanted { arguments, by, ..Wanted::default() };
+        self.tenure.apps(SET)?.run(request.name, &wanted).await.map(drop)
     }
 
     fn offers(&self, at: usize) -> Vec<Offer> {
@@ -124,28 +143,18 @@ fn settings(schedule: Option<&str>, name: &str) -> BTreeMap<String, Value> {
     .collect()
 }
 
-/// What is agreed about them: their schedules, and who asks for runs.
-pub(super) fn schedules() -> impl Iterator<Item = (String, Value)> {
-    TRIGGERED.iter().filter_map(|(name, schedule)| {
-        let (kind, rule) = (format!("{SET}.{name}"), (*schedule)?);
-        let job = json!({ "kind": kind, "queue": SET, "args": {} });
-        Some((
-            kind.clone(),
-            json!({ "spec": { "text": rule }, "time_zone": "Europe/Copenhagen", "job": job }),
-        ))
-    })
+/// A run that a person or a client requests now and then.
+pub(super) struct Request {
+    name: &'static str,
+    pub by: &'static str,
 }
 
-/// A run that somebody asks for now and then.
-pub(super) fn wanted(chance: &Chance) -> Option<Value> {
-    let name = match chance.below(12) {
-        0 => "rebuild-search",
-        1 => "tax-export",
-        _ => return None,
-    };
-    let by = if name == "rebuild-search" { "ada" } else { "HTTP" };
-    let args = json!({ "arguments": ["--all"], "by": by });
-    Some(
-        json!({ "kind": format!("{SET}.{name}"), "queue": SET, "args": args, "retry": { "max_attempts": 1 } }),
-    )
+impl Request {
+    pub(super) fn drawn(chance: &Chance) -> Option<Self> {
+        match chance.below(12) {
+            0 => Some(Self { name: "rebuild-search", by: "ada" }),
+            1 => Some(Self { name: "tax-export", by: "HTTP" }),
+            _ => None,
+        }
+    }
 }
