@@ -68,7 +68,8 @@ impl Chance {
 impl Fetched {
     #[expect(clippy::disallowed_methods, reason = "this is where real chance enters")]
     fn fetch(&mut self) {
-        getrandom::fill(self.bytes.as_mut_slice()).expect("ids cannot be drawn without the system's randomness");
+        getrandom::fill(self.bytes.as_mut_slice())
+            .expect("ids cannot be drawn without the system's randomness");
         self.left = FETCHED;
     }
 

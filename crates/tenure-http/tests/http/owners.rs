@@ -36,7 +36,7 @@ impl<'a> Client<'a> {
 }
 
 fn payment() -> serde_json::Value {
-    json!({ "kind": "pay", "args": { "api_key": SECRET }, "unique": { "key": "order-7" } })
+    json!({ "kind": "pay", "args": { "order": SECRET }, "unique": { "key": "order-7" } })
 }
 
 #[tokio::test]
@@ -66,7 +66,11 @@ async fn every_route_hides_the_jobs_of_other_clients_from_a_token_that_may_only_
     assert!(asked > 16, "only {asked} were asked");
     let own = shop.ask("GET", &format!("/v1/jobs/{id}"), "").await;
     let document = own.json();
-    assert_eq!((document["state"].as_str(), document["enqueued_by"].as_str()), (Some("queued"), Some("shop")));
+    assert_eq!(
+        (document["state"].as_str(), document["enqueued_by"].as_str()),
+        (Some("queued"), Some("shop"))
+    );
+    assert!(own.text.contains(SECRET));
 }
 
 #[tokio::test]
@@ -79,7 +83,7 @@ async fn a_job_of_another_client_is_not_shown_by_what_it_shares_with_a_new_one()
 
     let same_key = other.submit(payment()).await;
     assert_eq!(same_key.status, StatusCode::CONFLICT, "{same_key:?}");
-    let body = json!({ "kind": "pay", "args": { "api_key": SECRET } }).to_string();
+    let body = json!({ "kind": "pay", "args": { "order": SECRET } }).to_string();
     let same_id = other.ask("PUT", &format!("/v1/jobs/{id}"), &body).await;
     assert_eq!(same_id.status, StatusCode::CONFLICT, "{same_id:?}");
     let after = other.submit(json!({ "kind": "pay", "after": [&id] })).await;
