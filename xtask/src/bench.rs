@@ -17,7 +17,8 @@ use crate::programs::lost;
 /// The ratios that the repository keeps.
 const KEPT: &str = "docs/benchmarks.json";
 /// Figures that print a ratio, without those that take many minutes.
-const FIGURES: &[&str] = &["--floor", "--figure", "life", "--figure", "single", "--figure", "backlog"];
+const FIGURES: &[&str] =
+    &["--floor", "--figure", "life", "--figure", "enqueue_single", "--figure", "backlog"];
 const ROUNDS: u32 = 5;
 
 /// The options of a run.
@@ -183,6 +184,14 @@ mod tests {
         let ratios = over_rounds(&[lines(2.0), lines(1.5), lines(1.75)]);
         let expected = Ratio { median: 1.75, low: 1.5, high: 2.0 };
         assert_eq!(ratios, Ratios::from([("life.cpu_ratio_to_floor".to_owned(), expected)]));
+    }
+
+    #[test]
+    fn each_figure_is_one_that_the_program_measures() {
+        let guide = std::fs::read_to_string(files::root().join("docs/guide/bench.md")).unwrap();
+        for name in FIGURES.iter().filter(|word| !word.starts_with("--")) {
+            assert!(guide.contains(&format!("| `{name}")), "{name}");
+        }
     }
 
     #[test]

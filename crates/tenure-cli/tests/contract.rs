@@ -73,12 +73,12 @@ fn asked(document: &str, examples: &str) {
 fn every_route_answers_as_its_description_says_whatever_it_is_asked() {
     // Each limit and each kind of value, and one more request at random.
     asked("openapi.json", "1");
-    // OpenAPI 3.0 describes the same server for client generators.
-    asked("openapi-3.0.json", "1");
 }
 
 #[test]
 #[ignore = "many more requests: `cargo xtask test --long`"]
 fn every_route_answers_as_its_description_says_whatever_else_it_is_asked() {
     asked("openapi.json", "15");
+    // OpenAPI 3.0 describes the same server for client generators.
+    asked("openapi-3.0.json", "1");
 }
