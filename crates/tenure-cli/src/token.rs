@@ -39,6 +39,8 @@ pub(crate) enum Tokens {
     Create(Create),
     /// List access tokens without their secrets
     List(Asked<Nothing>),
+    /// Replace an access token and print the new one once
+    Rotate(Rotate),
     /// Revoke an access token; takes effect within seconds
     #[command(aliases = ["rm", "delete", "remove"])]
     Revoke(Asked<Id>),
@@ -68,18 +70,47 @@ pub(crate) struct Create {
     /// Restrict to this kind, or to a prefix (repeatable)
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
-    /// Lifetime, such as 90d [default: unlimited]
-    #[arg(long, value_name = "SPAN", value_parser = span)]
-    expires: Option<Duration>,
+    /// Lifetime, such as 90d, or never
+    #[arg(long, value_name = "SPAN", default_value = "365d", value_parser = lifetime)]
+    expires: Lifetime,
     #[command(flatten)]
     connect: Connect,
     #[command(flatten)]
     output: Output,
 }
 
+/// An access token to replace.
+#[derive(Debug, Args)]
+pub(crate) struct Rotate {
+    /// Token id, or at least eight characters of it
+    id: String,
+    /// Time for which the old token stays valid, at most 30d
+    #[arg(long, value_name = "SPAN", default_value = "1d", value_parser = span)]
+    overlap: Duration,
+    #[command(flatten)]
+    connect: Connect,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// The lifetime of a token.
+#[derive(Debug, Clone, Copy)]
+enum Lifetime {
+    Of(Duration),
+    Unlimited,
+}
+
+fn lifetime(text: &str) -> Result<Lifetime, String> {
+    if text == "never" {
+        return Ok(Lifetime::Unlimited);
+    }
+    span(text).map(Lifetime::Of)
+}
+
 pub(crate) fn run(tokens: Tokens) -> Result<(), Failure> {
     match tokens {
         Tokens::Create(create) => make(create),
+        Tokens::Rotate(rotate) => replace(rotate),
         Tokens::List(Asked { connect, output, what: Nothing {} }) => {
             done(&connect, output, |with| TOKENS.list(with, None))
         }
@@ -104,16 +135,35 @@ fn make(create: Create) -> Result<(), Failure> {
     if !kinds.is_empty() {
         body["kinds"] = json!(kinds);
     }
-    if let Some(expires) = expires {
-        body["expires_in_seconds"] = json!(expires.as_secs_f64());
+    match expires {
+        Lifetime::Of(expires) => body["expires_in_seconds"] = json!(expires.as_secs_f64()),
+        Lifetime::Unlimited => body["never_expires"] = json!(true),
     }
     done_for(Purpose::Work, &connect, output, move |with| {
         let made = with.client.ask(&Ask::post(TOKENS.path, &body))?.json()?;
-        let (id, name) = (safe::line(text(&made, "/id")), safe::line(text(&made, "/name")));
-        tell(&format!("created token {id} for {name}, shown only once:"));
-        print(text(&made, "/token"));
+        print_once(&made);
         Ok(())
     })
+}
+
+fn replace(rotate: Rotate) -> Result<(), Failure> {
+    let Rotate { id, overlap, connect, output } = rotate;
+    let body = json!({ "overlap_seconds": overlap.as_secs_f64() });
+    done_for(Purpose::Work, &connect, output, move |with| {
+        let id = TOKENS.whole(with, &id)?;
+        let path = format!("{}/rotate", TOKENS.of(&id));
+        let made = with.client.ask(&Ask::post(&path, &body))?.json()?;
+        print_once(&made);
+        tell(&format!("the old token {} stays valid for {} s at most", safe::line(&id), overlap.as_secs()));
+        Ok(())
+    })
+}
+
+fn print_once(made: &Value) {
+    let (id, name) = (safe::line(text(made, "/id")), safe::line(text(made, "/name")));
+    let expires = made["expires_at"].as_str().map_or_else(|| "never".to_owned(), safe::line);
+    tell(&format!("created token {id} for {name} (expires: {expires}), shown only once:"));
+    print(text(made, "/token"));
 }
 
 /// The texts under a name.

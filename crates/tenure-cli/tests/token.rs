@@ -153,6 +153,31 @@ fn a_secret_in_args_is_not_in_the_log_of_a_server() {
 
 /// Any local user can reach a server without authentication, and a token outlives it.
 #[test]
+fn a_token_is_replaced_by_one_that_does_the_same() {
+    let folder = tempdir().unwrap();
+    let old =
+        made(folder.path(), &["--name", "ci", "--scope", "read", "--queue", "mail", "--expires", "never"]);
+    let id = old.split('_').nth(1).unwrap();
+    let told = run(&["token", "rotate", "--db", "jobs.db", id, "--overlap", "2h"], folder.path());
+    let (new, said) = (String::from_utf8_lossy(&told.stdout), String::from_utf8_lossy(&told.stderr));
+    assert_eq!(told.status.code(), Some(0), "{said}");
+    assert!(
+        new.starts_with("tenure_") && !new.contains(id) && said.contains("stays valid for 7200 s"),
+        "{said}"
+    );
+    let listed = run(&["token", "list", "--db", "jobs.db", "-o", "json"], folder.path());
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert_eq!(listed.matches("\"ci\"").count(), 2, "{listed}");
+    assert_eq!(
+        listed.matches("\"expires_at\":null").count() + listed.matches("\"expires_at\": null").count(),
+        1,
+        "{listed}"
+    );
+    let refused = run(&["token", "rotate", "--db", "jobs.db", id, "--overlap", "31d"], folder.path());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("at most 30 days"), "{refused:?}");
+}
+
+#[test]
 fn a_server_without_authentication_creates_no_token_and_says_where_to_create_one() {
     let folder = tempdir().unwrap();
     let mut server = Program::start(&["serve", "--db", "jobs.db", "--bind", "127.0.0.1:0"], folder.path());

@@ -1,5 +1,7 @@
 //! Access tokens and the audit over HTTP.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{OriginalUri, Path};
 use axum::http::StatusCode;
@@ -22,6 +24,10 @@ use crate::wire::shape;
 
 /// The largest body.
 const BODY_BYTES: usize = 32 * 1024;
+/// Lifetime of a token whose client gives none.
+const USUAL_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Time for which a token that was replaced stays valid.
+const USUAL_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 /// A name, or what names begin with.
 const NAMES: &str = r"^([A-Za-z0-9._:-]{1,128}\*?|\*)$";
 
@@ -43,9 +49,21 @@ pub(crate) struct TokenAsk {
     #[serde(default)]
     #[schemars(length(max = 64), inner(regex(pattern = NAMES)))]
     kinds: Vec<String>,
-    /// Lifetime in seconds; default: no expiry.
+    /// Lifetime in seconds; default: 365 days.
     #[schemars(range(min = 1.0, max = shape::LONGEST))]
     expires_in_seconds: Option<f64>,
+    /// `true` for a token without expiry.
+    #[serde(default)]
+    never_expires: bool,
+}
+
+/// A token to replace.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RotateAsk {
+    /// Seconds for which the old token stays valid, at most 30 days; default: one day.
+    #[schemars(range(min = 0.0, max = 2_592_000.0))]
+    overlap_seconds: Option<f64>,
 }
 
 /// An access token, without its secret.
@@ -134,18 +152,31 @@ impl TokenDocument {
 
 /// `POST /v1/tokens`
 pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    if !api.creates_tokens() {
-        let detail = "a server without authentication creates no access tokens; run `tenure token create --db …` on \
-                      the server's machine, and start the server with --auth tokens";
-        return Err(Problem::new(ProblemType::Forbidden, detail));
-    }
+    check_creates_tokens(&api)?;
     let ask: TokenAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let keep = ask.expires_in_seconds.map(|span| seconds("expires_in_seconds", span)).transpose()?;
+    let keep = match (ask.expires_in_seconds, ask.never_expires) {
+        (Some(_), true) => {
+            let found = "set together with never_expires";
+            return Err(tenure::Invalid::new("expires_in_seconds", found, "only one of them").into());
+        }
+        (None, true) => None,
+        (Some(span), false) => Some(seconds("expires_in_seconds", span)?),
+        (None, false) => Some(USUAL_LIFETIME),
+    };
     let reach = Reach::new(&ask.queues, &ask.kinds)?;
     let new = NewAccessToken { name: ask.name, scopes: ask.scopes, reach, keep };
     let (made, token) = Tokens::of(api.tenure()).create(new).await.map_err(Error::from)?;
     let document = NewTokenDocument { token, known: TokenDocument::of(&made) };
     Ok(secret(json(StatusCode::CREATED, &document)))
+}
+
+fn check_creates_tokens(api: &Api) -> Result<(), Problem> {
+    if api.creates_tokens() {
+        return Ok(());
+    }
+    let detail = "a server without authentication creates no access tokens; run `tenure token create --db …` on \
+                  the server's machine, and start the server with --auth tokens";
+    Err(Problem::new(ProblemType::Forbidden, detail))
 }
 
 /// `GET /v1/tokens`
@@ -167,6 +198,26 @@ pub(crate) async fn revoke(api: Api, Path(id): Path<String>) -> Result<Response,
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(Problem::new(ProblemType::NotFound, format!("access token {id} not found"))),
     }
+}
+
+/// `POST /v1/tokens/{token_id}/rotate`
+pub(crate) async fn rotate(
+    api: Api,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    check_creates_tokens(&api)?;
+    let IdText(id) = id.parse()?;
+    let ask: RotateAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let overlap =
+        ask.overlap_seconds.map_or(Ok(USUAL_OVERLAP), |overlap| seconds("overlap_seconds", overlap))?;
+    let made = Tokens::of(api.tenure()).rotate(&id, overlap).await.map_err(Error::from)?;
+    let Some((made, token)) = made else {
+        return Err(Problem::new(ProblemType::NotFound, format!("access token {id} not found")));
+    };
+    let document = NewTokenDocument { token, known: TokenDocument::of(&made) };
+    Ok(secret(json(StatusCode::CREATED, &document)))
 }
 
 /// `GET /v1/whoami`

@@ -16,6 +16,8 @@ const PREFIX: &str = "tenure_";
 const SHELF: &str = "access";
 /// Longest name, in bytes.
 const NAME_BYTES: usize = 256;
+/// Longest time for which a token that was replaced stays valid.
+const MOST_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Bytes of an id, and of a secret.
 const ID: usize = 6;
 const SECRET: usize = 32;
@@ -137,6 +139,37 @@ impl<'a> Tokens<'a> {
         let page = self.tenure.store().records(ask).await?;
         let tokens = page.records.iter().filter_map(|record| Some(read(record)?.0)).collect();
         Ok((tokens, page.next.map(|next| next.as_str().to_owned())))
+    }
+
+    /// Replaces a token by a new one with the same name, scopes, limits and lifetime. The old one expires after the overlap, or
+    /// earlier if it would have expired by then. Returns `None` if there is no such token.
+    ///
+    /// # Errors
+    /// An overlap that is too long, or a fault of the store.
+    pub async fn rotate(
+        &self,
+        id: &str,
+        overlap: Duration,
+    ) -> Result<Option<(AccessToken, String)>, TokenError> {
+        if overlap > MOST_OVERLAP {
+            let found = format!("{} seconds", overlap.as_secs());
+            return Err(Invalid::new("overlap_seconds", found, "at most 30 days").into());
+        }
+        let (shelf, key) = (shelf()?, RecordKey::new(id)?);
+        let Some(there) = self.tenure.store().record(&shelf, &key).await? else { return Ok(None) };
+        let Some((old, _)) = read(&there) else { return Ok(None) };
+        let keep = old.expires.map(|expires| expires.since(old.created));
+        let new = NewAccessToken { name: old.name, scopes: old.scopes, reach: old.reach, keep };
+        let made = self.create(new).await?;
+        let left = old.expires.map_or(overlap, |expires| overlap.min(expires.since(self.tenure.now())));
+        // A record that is kept for no time at all is removed.
+        let to = (!left.is_zero()).then_some(NewValue { value: there.value, keep: Some(left) });
+        let put = Put { shelf, key, only: Only::Version(there.version), to };
+        match self.write(put).await? {
+            Written::Done { .. } => Ok(Some(made)),
+            // Another client has revoked or rotated it meanwhile, and counts on its being the only one.
+            Written::Refused(_) => self.revoke(&made.0.id).await.map(|_| None),
+        }
     }
 
     /// Revokes a token and returns whether it existed. Servers may accept it for a few more seconds.

@@ -4,7 +4,7 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{ADMIN, Answer, Endpoint, JSON, NOTHING, PAGED, Takes, empty};
-use crate::access::routes::{self, AuditPage, NewTokenDocument, TokenAsk, TokenPage, WhoDocument};
+use crate::access::routes::{self, AuditPage, NewTokenDocument, RotateAsk, TokenAsk, TokenPage, WhoDocument};
 use crate::access::{Needs, Within};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
@@ -74,6 +74,23 @@ pub(super) fn access() -> Vec<Endpoint> {
             answers: vec![empty(204, "The token was revoked")],
             refuses: &[ProblemType::NotFound],
             serve: || routing::delete(routes::revoke),
+        },
+        Endpoint {
+            method: Method::POST,
+            path: "/v1/tokens/{token_id}/rotate",
+            name: "rotate_token",
+            summary: "Replace an access token; the old one stays valid for a while",
+            needs: ADMIN,
+            within: Within::Whole,
+            takes: Takes { body: Some(Schemas::of::<RotateAsk>), needs_body: false, ..NOTHING },
+            answers: vec![Answer {
+                status: 201,
+                summary: "The new token, including its secret, which is shown only once",
+                kind: JSON,
+                body: Some(Schemas::of::<NewTokenDocument>),
+            }],
+            refuses: &[ProblemType::NotFound],
+            serve: || routing::post(routes::rotate),
         },
         Endpoint {
             method: Method::GET,

@@ -215,6 +215,56 @@ async fn an_access_token_is_made_shown_once_and_taken_back() {
     assert!(!id.is_empty());
 }
 
+#[tokio::test]
+async fn a_token_expires_by_default_and_its_replacement_overlaps_with_it() {
+    let mut service = Service::new();
+    let guarded = service.guarded();
+    let admin = format!("authorization: Bearer {}", token(&service, &[Scope::Admin]).await);
+    let create = |body: serde_json::Value| {
+        let (guarded, admin) = (&guarded, &admin);
+        async move { guarded.ask("POST", "/v1/tokens", &[admin], &body.to_string()).await.json() }
+    };
+    let days = |document: &serde_json::Value| {
+        let instant = |name: &str| document[name].as_str().unwrap().parse::<tenure::Timestamp>().unwrap();
+        instant("expires_at").since(instant("created_at")).as_secs() / 86_400
+    };
+    let never = create(json!({ "name": "x", "scopes": ["read"], "never_expires": true })).await;
+    assert!(never["expires_at"].is_null(), "{never}");
+    let old = create(json!({ "name": "ci", "scopes": ["read"], "queues": ["mail"] })).await;
+    assert_eq!(days(&old), 365);
+    let path = format!("/v1/tokens/{}/rotate", old["id"].as_str().unwrap());
+    let too_long = guarded.ask("POST", &path, &[&admin], r#"{"overlap_seconds":2592001}"#).await;
+    assert_eq!(too_long.json()["field"], "overlap_seconds");
+
+    service.advance(Duration::from_secs(86_400));
+    let told = guarded.ask("POST", &path, &[&admin], r#"{"overlap_seconds":3600}"#).await;
+    assert_eq!((told.status, told.header("cache-control")), (StatusCode::CREATED, "no-store"));
+    let new = told.json();
+    assert_eq!(
+        (&new["name"], &new["scopes"], &new["queues"]),
+        (&old["name"], &old["scopes"], &old["queues"])
+    );
+    assert_eq!(days(&new), 365);
+    let text = |document: &serde_json::Value| document["token"].as_str().unwrap().to_owned();
+    let (old, new) = (text(&old), text(&new));
+    service.advance(Duration::from_secs(3500));
+    for valid in [&old, &new] {
+        assert_eq!(status(&guarded, "GET", "/v1/jobs", Some(valid)).await, 200);
+    }
+    service.advance(Duration::from_secs(110));
+    assert_eq!(status(&guarded, "GET", "/v1/jobs", Some(&old)).await, 401);
+    assert_eq!(status(&guarded, "GET", "/v1/jobs", Some(&new)).await, 200);
+    assert_eq!(guarded.ask("POST", &path, &[&admin], "").await.status, StatusCode::NOT_FOUND);
+    // Without an overlap the old token ends at once.
+    let last = create(json!({ "name": "ci", "scopes": ["read"] })).await;
+    let path = format!("/v1/tokens/{}/rotate", last["id"].as_str().unwrap());
+    let told = guarded.ask("POST", &path, &[&admin], r#"{"overlap_seconds":0}"#).await;
+    assert_eq!(told.status, StatusCode::CREATED);
+    assert_eq!(status(&guarded, "GET", "/v1/jobs", Some(&text(&last))).await, 401);
+    let open = service.ask("POST", &path, &[], "").await;
+    assert_eq!(open.status, StatusCode::FORBIDDEN, "{open:?}");
+}
+
 /// On a server without authentication every local user could create an `admin` token, and keep it for later.
 #[tokio::test]
 async fn a_server_without_authentication_creates_no_token() {
