@@ -422,6 +422,9 @@ impl Api {
 
     /// A job, or why there is none. One that whoever asks does not reach is not there for him.
     pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
+        if !self.may_name(id) {
+            return Err(self.missing(id));
+        }
         let found = match self.tenure().store().job(id).await {
             // Its queue and kind decide whether it is reached.
             Err(fault) if !self.reach().is_whole() && fault.cause() == Some(FaultCause::UnreadableData) => {
@@ -439,9 +442,15 @@ impl Api {
         self.asks.as_ref().is_some_and(|asks| (items.may)(asks, job))
     }
 
+    /// Returns `true` if the client may name a job by this ID. Anyone can compute a derived ID, so it is no proof that the
+    /// client knows the job.
+    fn may_name(&self, id: JobId) -> bool {
+        !id.is_derived() || self.access() == Access::Open || self.who.may_see_unnamed()
+    }
+
     /// Refuses whoever does not reach this job. It is not looked at for those who reach all.
     pub(crate) async fn reached(&self, id: JobId) -> Result<(), Problem> {
-        if self.reach().is_whole() {
+        if self.reach().is_whole() && self.may_name(id) {
             return Ok(());
         }
         self.job(id).await.map(drop)

@@ -58,6 +58,11 @@ impl Who {
         Needs::One(&[Scope::Read]).are_met(self.scopes())
     }
 
+    /// Returns `true` if the access token may see jobs whose ID its client does not know.
+    pub(crate) fn may_see_unnamed(&self) -> bool {
+        Needs::One(&[Scope::Read, Scope::Work]).are_met(self.scopes())
+    }
+
     /// Whether he may ask to be shown what is hidden.
     fn may_reveal(&self) -> bool {
         self.scopes().iter().any(|scope| matches!(scope, Scope::Manage | Scope::Admin))
