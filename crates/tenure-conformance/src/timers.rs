@@ -100,5 +100,6 @@ fn word(fate: &Fate) -> &'static str {
         Fate::Skipped { why: Skipped::TooLate } => "too late",
         Fate::Skipped { why: Skipped::Paused } => "paused",
         Fate::Skipped { why: Skipped::Edited } => "edited",
+        Fate::Skipped { why: Skipped::IdTaken { .. } } => "id taken",
     }
 }

@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use crate::{Invalid, Name, Origin, Timestamp};
 
-/// Identifies a job: a UUID, version 7 unless the user chose another.
+/// Identifies a job: a UUID. It has version 7 unless the user chose another, and version 8 if Tenure
+/// [derived](JobId::derived) it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(Uuid);
@@ -25,10 +26,42 @@ impl JobId {
         Self(version_7(now, chance))
     }
 
-    /// The id of the job for a slot of a timer: whoever enqueues it, it is the same.
+    /// Returns the ID that a program derives from these bytes: always the same one, of version 8. Clients cannot choose
+    /// such an ID, so no client's job can take it.
+    #[must_use]
+    pub fn derived(bytes: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// Returns `true` if the ID has version 8, which is reserved for [derived](Self::derived) IDs.
+    #[must_use]
+    pub fn is_derived(&self) -> bool {
+        self.0.get_version_num() == 8
+    }
+
+    /// Accepts an ID that a client chose, and names `field` if it refuses the ID.
+    ///
+    /// # Errors
+    /// Refuses derived IDs.
+    pub fn chosen(self, field: &str) -> Result<Self, Invalid> {
+        if self.is_derived() {
+            let allowed = "a UUID of another version, such as 4 or 7; version 8 is reserved";
+            return Err(Invalid::new(field, self, allowed));
+        }
+        Ok(self)
+    }
+
+    /// Returns the ID of the job for a slot of a timer, which is the same on every host and sorts by the slot's time.
     #[must_use]
     pub fn of_slot(timer: &Name, at: Timestamp, origin: Origin) -> Self {
-        Self(of_slot(timer, at, origin))
+        Self::derived(*slot_before_version_8(timer, at, origin).as_bytes())
+    }
+
+    /// Returns the ID that the job of a slot had before derived IDs got a version of their own. Run history that was
+    /// recorded then refers to it.
+    #[must_use]
+    pub fn of_slot_before_version_8(timer: &Name, at: Timestamp, origin: Origin) -> Self {
+        Self(slot_before_version_8(timer, at, origin))
     }
 
     /// The id that is stored as these bytes.
@@ -155,8 +188,8 @@ fn version_7(now: Timestamp, chance: u64) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-/// Version 7 like any other, so that it sorts by the time of its slot; chance is what the names amount to.
-fn of_slot(timer: &Name, at: Timestamp, origin: Origin) -> Uuid {
+/// The layout of version 7, so that it sorts by the time of its slot; chance is what the names amount to.
+fn slot_before_version_8(timer: &Name, at: Timestamp, origin: Origin) -> Uuid {
     let from: &[u8] = match origin {
         Origin::Schedule => b"/s",
         Origin::Start => b"/i",
@@ -189,9 +222,36 @@ mod tests {
             let timer = Name::new("timer", &format!("timer-{number}")).unwrap();
             let id = JobId::of_slot(&timer, slot, Origin::Schedule);
             assert_eq!(id, JobId::of_slot(&timer, slot, Origin::Schedule));
-            assert_eq!(id.made_at(), Some(slot));
+            assert!(id.is_derived() && id.made_at().is_none());
             assert!(seen.insert(id) && seen.insert(JobId::of_slot(&timer, slot, Origin::Backfill)));
         }
+    }
+
+    #[test]
+    fn ids_of_slots_sort_by_time_and_keep_their_layout_of_before() {
+        let timer = Name::new("timer", "backup").unwrap();
+        let [one, next] = ["2026-03-29T00:30:00Z", "2026-03-29T00:30:00.001Z"].map(|at| at.parse().unwrap());
+        let (id, later) =
+            (JobId::of_slot(&timer, one, Origin::Schedule), JobId::of_slot(&timer, next, Origin::Schedule));
+        assert!(id < later);
+        let before = JobId::of_slot_before_version_8(&timer, one, Origin::Schedule);
+        assert_eq!(before.made_at(), Some(one));
+        assert_eq!(id.to_string(), before.to_string().replacen("-7", "-8", 1));
+        // Histories on disk refer to it.
+        assert_eq!(before.to_string(), "019d36ff-6340-7000-a61a-adf0faad524b");
+    }
+
+    #[test]
+    fn a_client_may_choose_ids_of_all_versions_but_the_derived_one() {
+        let chosen = |version: u8| {
+            let mut bytes = [0xff; 16];
+            bytes[6] = version << 4;
+            JobId::from_bytes(bytes).chosen("id")
+        };
+        assert!((0..16).filter(|version| *version != 8).all(|version| chosen(version).is_ok()));
+        let refused = chosen(8).unwrap_err().to_string();
+        assert!(refused.starts_with("id: ffffffff-ffff-80ff-"), "{refused}");
+        assert!(refused.contains("version 8 is reserved"), "{refused}");
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub(crate) fn say_plainly(part: &mut Value) {
 
 /// Names the format of IDs and whole numbers. Without one, generators take 32 bits, and do not compile if a limit needs more.
 pub(crate) fn say_formats(fields: &mut Map<String, Value>) {
-    if fields.get("pattern").and_then(Value::as_str) == Some(shape::ID) {
+    if matches!(fields.get("pattern").and_then(Value::as_str), Some(shape::ID | shape::CHOSEN_ID)) {
         fields.insert("format".to_owned(), json!("uuid"));
     }
     let is_whole = match fields.get("type") {
@@ -216,7 +216,9 @@ mod tests {
         assert_eq!(said(json!({ "type": "integer", "format": "uint32" })), "int64");
         assert_eq!(said(json!({ "type": "integer", "maximum": 4_294_967_295_u32 })), "int64");
         assert_eq!(said(json!({ "type": ["integer", "null"], "format": "uint", "maximum": 1000 })), "int32");
-        assert_eq!(said(json!({ "type": "string", "pattern": shape::ID })), "uuid");
+        for id in [shape::ID, shape::CHOSEN_ID] {
+            assert_eq!(said(json!({ "type": "string", "pattern": id })), "uuid");
+        }
         assert_eq!(said(json!({ "type": "number", "format": "double" })), "double");
     }
 

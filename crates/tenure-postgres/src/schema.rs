@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
     Step { name: "0015_lost_hosts", sql: include_str!("migrations/0015_lost_hosts.sql") },
     Step { name: "0016_needed", sql: include_str!("migrations/0016_needed.sql") },
     Step { name: "0017_outside", sql: include_str!("migrations/0017_outside.sql") },
+    Step { name: "0018_reserved", sql: include_str!("migrations/0018_reserved.sql") },
 ];
 
 /// How long bringing the schema up to date may take. Whoever has very many jobs may need that.

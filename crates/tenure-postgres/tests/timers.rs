@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use own_postgres::Server;
-use tenure_core::{Fate, Overlap, SlotRecord, limits};
+use tenure_core::{Fate, JobId, Origin, Overlap, SlotRecord, limits};
 use tenure_postgres::{Options, PostgresStore};
 use tenure_store::{
     Fault, Fired, Hints, ManualClock, Store, TimerAct, TimerOutcome, TimerSet, Timers, TimersAsk, Views,
@@ -216,6 +216,21 @@ async fn a_record_that_cannot_be_read_is_left_out() {
     let middle = records(&*store).await[1].last.as_micros();
     client.execute("UPDATE timer_slot SET fate = 9 WHERE last = $1", &[&middle]).await.unwrap();
     assert_eq!(records(&*store).await.len(), 2);
+}
+
+/// Programs from before version 8 wrote no count for one slot, and their jobs had other IDs.
+#[tokio::test]
+async fn a_record_from_before_ids_had_a_version_of_their_own_names_the_job_of_then() {
+    let ([store, _], client, clock) = given().await;
+    store.set_timers(vec![timer("a", "every 1m")], None).await.unwrap();
+    clock.advance(MINUTE);
+    fire(&store).await;
+    let slot = records(&*store).await[0].last;
+    let job = async || records(&*store).await[0].job().unwrap();
+    assert_eq!(job().await, JobId::of_slot(&name("a"), slot, Origin::Schedule));
+    let unsaid = "UPDATE timer_slot SET count = NULL WHERE job IS NULL";
+    assert_eq!(client.execute(unsaid, &[]).await.unwrap(), 1);
+    assert_eq!(job().await, JobId::of_slot_before_version_8(&name("a"), slot, Origin::Schedule));
 }
 
 /// Fires until it is told to stop, whatever becomes of the server.

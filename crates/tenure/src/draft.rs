@@ -154,8 +154,19 @@ impl Draft {
         self
     }
 
-    /// Sets the job ID. Enqueueing the same job under the same ID again stores nothing more.
+    /// Sets the job ID. Enqueueing the same job under the same ID again stores nothing more. An ID of version 8 is
+    /// refused, because such IDs are [derived](Self::derived_id).
     pub fn id(mut self, id: JobId) -> Self {
+        if let Err(wrong) = id.chosen("id") {
+            self.wrong.get_or_insert(wrong);
+        }
+        self.id = Some(id);
+        self
+    }
+
+    /// Sets a job ID that the program [derives](JobId::derived), such as the ID of a child job from that of its parent.
+    /// Clients cannot take such IDs, so never pass one that a client sent.
+    pub fn derived_id(mut self, id: JobId) -> Self {
         self.id = Some(id);
         self
     }

@@ -83,9 +83,16 @@ impl<'a> Enqueue<'a> {
         self.with(|draft| draft.meta(key, value))
     }
 
-    /// Sets the job ID. Enqueueing the same job under the same ID again stores nothing more.
+    /// Sets the job ID. Enqueueing the same job under the same ID again stores nothing more. An ID of version 8 is
+    /// refused, because such IDs are [derived](Self::derived_id).
     pub fn id(self, id: JobId) -> Self {
         self.with(|draft| draft.id(id))
+    }
+
+    /// Sets a job ID that the program [derives](JobId::derived), such as the ID of a child job from that of its parent.
+    /// Clients cannot take such IDs, so never pass one that a client sent.
+    pub fn derived_id(self, id: JobId) -> Self {
+        self.with(|draft| draft.derived_id(id))
     }
 
     /// Keeps out other jobs of this kind with the same args, until this one has ended.

@@ -42,11 +42,11 @@ async fn report(run: Run<Arc<App>>, _job: Report) -> Result<JobId, Failed> {
     let mut parts = Vec::new();
     for region in 1..=run.app().regions {
         let id = child(run.id(), region);
-        batch.push(Draft::of(&Sum { region }).id(id));
+        batch.push(Draft::of(&Sum { region }).derived_id(id));
         parts.push(id);
     }
     let last = child(run.id(), u32::MAX);
-    batch.push(Draft::of(&Combine { parts: parts.clone() }).after_jobs(parts).id(last));
+    batch.push(Draft::of(&Combine { parts: parts.clone() }).after_jobs(parts).derived_id(last));
     run.tenure().enqueue_all(batch).await?;
     Ok(last)
 }

@@ -77,11 +77,11 @@ async fn import_file(run: Run<App>, job: ImportFile) -> Result<JobId, Failed> {
     for (number, (from, to)) in (1..).zip(chunks) {
         let part = child(run.id(), number);
         let rows = ImportRows { file: job.file.clone(), from, to };
-        batch.push(Draft::of(&rows).id(part).tag(&tag).limited("imports", 4).priority(50));
+        batch.push(Draft::of(&rows).derived_id(part).tag(&tag).limited("imports", 4).priority(50));
         parts.push(part);
     }
     let last = child(run.id(), u32::MAX);
-    batch.push(Draft::of(&FinishImport { file: job.file }).id(last).after_jobs(parts));
+    batch.push(Draft::of(&FinishImport { file: job.file }).derived_id(last).after_jobs(parts));
     run.tenure().enqueue_all(batch).await?;
     Ok(last)
 }

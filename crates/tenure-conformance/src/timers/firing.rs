@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tenure_core::{
-    CatchUp, Fate, JobId, Name, NewTimer, Origin, Overlap, Policies, Skipped, SlotRecord, StateName, limits,
+    CatchUp, Fate, JobId, Name, NewJob, NewTimer, Origin, Overlap, Policies, Skipped, SlotRecord, StateName,
+    Timestamp, limits,
 };
 
 use super::super::given::{Given, ids, kind, minutes, seconds};
@@ -22,6 +23,9 @@ pub(super) fn tests() -> Vec<Test> {
         test(of_slots_that_share_a_record_those_before_one_on_record_keep_it),
         test(no_slot_is_left_to_one_that_is_on_record_without_a_job),
         test(a_slot_whose_job_keeps_one_on_record_from_running_has_its_job),
+        test(a_slot_whose_job_id_another_job_has_is_skipped_and_says_so),
+        test(of_slots_whose_one_job_finds_its_id_taken_none_counts_as_run),
+        test(a_job_of_the_slot_itself_does_not_take_its_id),
         test(missed_slots_are_decided_at_once_and_each_is_on_record),
         test(a_slot_is_skipped_while_the_job_before_has_not_ended),
         test(a_job_that_has_ended_makes_room_however_it_ended),
@@ -87,6 +91,67 @@ async fn a_clock_that_is_put_back_brings_no_slot_twice(given: Given) {
     }
     assert_eq!(given.told(since).await, [(1, 1, "ran"), (2, 2, "ran"), (3, 3, "ran")]);
     assert_eq!(given.all().await.len(), 3);
+}
+
+impl Given {
+    /// Puts a job there that has the ID of the job of this minute.
+    async fn take_id_of(&self, minute: Timestamp) -> JobId {
+        let id = JobId::of_slot(&name("a"), minute, Origin::Schedule);
+        self.put(NewJob { id, ..self.new_job("mail") }).await
+    }
+}
+
+async fn a_slot_whose_job_id_another_job_has_is_skipped_and_says_so(given: Given) {
+    let since = given.each_minute(overlapping(Overlap::QueueAll)).await;
+    let (first, third) = (since.after(minutes(1)), since.after(minutes(3)));
+    let [id, other] = [given.take_id_of(first).await, given.take_id_of(third).await];
+    given.pass(minutes(1));
+    let fired = given.fire().await;
+    let skipped = |job| Fate::Skipped { why: Skipped::IdTaken { job } };
+    let record = |at, job| SlotRecord::of_one(&name("a"), at, Origin::Schedule, skipped(job), given.now());
+    assert_eq!((fired.jobs, fired.records), (0, vec![record(first, id)]));
+    assert_eq!(given.records().await, [record(first, id)]);
+    let there = given.the_timer("a").await;
+    assert_eq!((there.runs, there.fired, there.open), (0, None, vec![]));
+    assert_eq!(there.last_skip, Some((first, Skipped::IdTaken { job: id })));
+    given.pass(minutes(1));
+    assert_eq!(given.fire().await.jobs, 1, "the next one runs");
+    // Asking for it anew does not help.
+    let backfill = TimerAct::Backfill { from: first, to: first, again: false };
+    let took = JobId::of_slot(&name("a"), first, Origin::Backfill);
+    given.put(NewJob { id: took, ..given.new_job("mail") }).await;
+    assert_eq!(given.act("a", backfill).await, TimerOutcome::Backfilled { jobs: 0, next: None });
+    given.clock.step_to(third);
+    assert_eq!(given.fire().await.jobs, 0);
+    let told = given.told(since).await;
+    assert_eq!(told, [(1, 1, "id taken"), (1, 1, "id taken"), (2, 2, "ran"), (3, 3, "id taken")]);
+    assert!(given.is_there(id).await && given.is_there(other).await);
+}
+
+async fn of_slots_whose_one_job_finds_its_id_taken_none_counts_as_run(given: Given) {
+    let once = Policies { catch_up: CatchUp::One, ..Policies::default() };
+    let since = given.each_minute(once).await;
+    let id = given.take_id_of(since.after(minutes(3))).await;
+    given.pass(minutes(3));
+    assert_eq!(given.fire().await.jobs, 0);
+    assert_eq!(given.told(since).await, [(1, 2, "id taken"), (3, 3, "id taken")]);
+    let why = Fate::Skipped { why: Skipped::IdTaken { job: id } };
+    assert!(given.records().await.iter().all(|record| record.fate == why));
+}
+
+/// The record is gone, and its job is not: that job is the one of the slot.
+async fn a_job_of_the_slot_itself_does_not_take_its_id(given: Given) {
+    let since = given.each_minute(Policies::default()).await;
+    given.pass(minutes(1));
+    given.fire().await;
+    assert_eq!(given.act("a", TimerAct::Remove).await, TimerOutcome::Done);
+    given.store.prune_slots(given.now().after(seconds(1))).await.unwrap();
+    assert_eq!(given.records().await, []);
+    given.clock.step_to(since);
+    given.set(timer("a", "0 * * * * *", Policies::default())).await;
+    given.pass(minutes(1));
+    assert_eq!(given.fire().await.jobs, 0);
+    assert_eq!(given.told(since).await, [(1, 1, "ran")]);
 }
 
 /// The record outlives the job and the timer.

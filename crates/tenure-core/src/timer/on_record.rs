@@ -1,13 +1,13 @@
 //! Slots that are on record already: somebody removed a timer and set it again while the clock was put back, or a reply
-//! was lost and a wish comes once more. What was decided stays.
+//! was lost and a wish comes once more. What was decided stays. And slots whose job IDs other jobs have.
 
 use std::collections::BTreeSet;
 
 use super::fire::{Firing, IN_TIME};
 use super::passed::TICK;
-use super::{Fate, Origin, SlotRecord, Timer, TimerSlot};
+use super::{Fate, Origin, Skipped, SlotRecord, Timer, TimerSlot};
 use crate::schedule::Schedule;
-use crate::{JobId, NewJob, Timestamp};
+use crate::{Job, JobId, NewJob, Timestamp};
 
 impl SlotRecord {
     /// The same without its last slot, by the schedule whose slots they are; `None` if no other is left.
@@ -64,7 +64,37 @@ impl Firing {
         }
     }
 
-    /// Takes back the jobs of slots that were on record before. They are not enqueued, so they do not count, and they
+    /// Skips the slots whose job IDs other jobs have, and returns these IDs. Their jobs then have to be [taken
+    /// back](Self::take_back). `there` are the jobs in the store that have IDs of its jobs.
+    ///
+    /// A job of the same slot is not another one: its record was pruned, or was never copied.
+    pub fn skip_taken(&mut self, there: &[Job]) -> BTreeSet<JobId> {
+        let is_of = |job: &Job, new: &NewJob| match (&job.terms.slot, &new.terms.slot) {
+            (Some(slot), Some(of)) => slot.is_same_run(of),
+            (None | Some(_), _) => false,
+        };
+        let is_taken = |new: &&NewJob| there.iter().any(|job| job.id == new.id && !is_of(job, new));
+        let taken: BTreeSet<JobId> = self.jobs.iter().filter(is_taken).map(|new| new.id).collect();
+        for record in &mut self.records {
+            let job = match record.fate {
+                Fate::Ran { job } => job,
+                // The job of that slot would have stood for these.
+                Fate::Coalesced { into } => JobId::of_slot(&record.timer, into, record.origin),
+                Fate::Skipped { .. } => continue,
+            };
+            if !taken.contains(&job) {
+                continue;
+            }
+            let why = Skipped::IdTaken { job };
+            if record.origin == Origin::Schedule {
+                self.timer.last_skip = Some((record.last, why.clone()));
+            }
+            record.fate = Fate::Skipped { why };
+        }
+        taken
+    }
+
+    /// Takes back the jobs of slots that were on record before, or whose IDs other jobs have. They are not enqueued, so they do not count, and they
     /// cancel nothing. `before` is the timer as it was.
     pub fn take_back(&mut self, decided: &BTreeSet<JobId>, before: &Timer, now: Timestamp) {
         if decided.is_empty() {

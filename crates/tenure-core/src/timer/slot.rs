@@ -103,9 +103,20 @@ pub enum Skipped {
     Paused,
     /// The schedule was changed.
     Edited,
+    /// Another job has the ID of the run's job.
+    IdTaken {
+        /// That job.
+        job: JobId,
+    },
 }
 
 impl TimerSlot {
+    /// Returns `true` if both are the same run, whenever their jobs were enqueued.
+    #[must_use]
+    pub fn is_same_run(&self, other: &Self) -> bool {
+        (&self.timer, self.at, self.origin) == (&other.timer, other.at, other.origin)
+    }
+
     /// Returns the delay between the scheduled time and the enqueue. A start is never late.
     #[must_use]
     pub fn lateness(&self) -> std::time::Duration {

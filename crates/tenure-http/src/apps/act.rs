@@ -32,6 +32,7 @@ pub(crate) async fn run(
     let ask: RunAsk = body::json(&headers, &body::read(&api, body, limits::ARGS_BYTES).await?)?;
     let id = ask.id.as_deref().map(str::parse::<JobId>).transpose();
     let id = id.map_err(|wrong| Invalid { field: "id".to_owned(), ..wrong })?;
+    let id = id.map(|id| id.chosen("id")).transpose()?;
     if ask.arguments.len() > MOST_ARGUMENTS {
         let found = format!("{} words", ask.arguments.len());
         return Err(Invalid::new("arguments", found, format_args!("at most {MOST_ARGUMENTS}")).into());

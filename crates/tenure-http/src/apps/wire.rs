@@ -67,8 +67,8 @@ pub(crate) struct RunAsk {
     pub(crate) arguments: Vec<String>,
     /// Name of the requester, for people; up to 200 bytes.
     pub(crate) by: Option<String>,
-    /// ID of the job; repeating the request with it starts no second run.
-    #[schemars(regex(pattern = shape::ID))]
+    /// ID of the job, of any version but 8; repeating the request with it starts no second run.
+    #[schemars(regex(pattern = shape::CHOSEN_ID))]
     pub(crate) id: Option<String>,
 }
 

@@ -46,17 +46,13 @@ pub(crate) fn draft(job: JobId, url: &str) -> Result<Draft, Error> {
     let host = Target::read(url)?.host;
     let draft = Draft::encoded(KIND, args).queue(QUEUE).terms(TellEnd::terms());
     let limit: String = format!("callback.{host}").chars().take(200).collect();
-    Ok(draft.id(id(job)).limited(&limit, SLOTS_EACH).after_jobs([job]).even_if_failed())
+    Ok(draft.derived_id(id(job)).limited(&limit, SLOTS_EACH).after_jobs([job]).even_if_failed())
 }
 
 /// An id that follows from whose end is told.
 fn id(job: JobId) -> JobId {
     let digest = Sha256::digest(format!("tenure callback\0{job}"));
-    let mut bytes: [u8; 16] = std::array::from_fn(|at| digest[at]);
-    // A version of one's own making: it tells of no time.
-    bytes[6] = 0x80 | bytes[6] & 0x0f;
-    bytes[8] = 0x80 | bytes[8] & 0x3f;
-    JobId::from_bytes(bytes)
+    JobId::derived(std::array::from_fn(|at| digest[at]))
 }
 
 pub(crate) async fn tell(run: Run<Deliverer>, job: TellEnd) -> Result<Delivered, Failed> {

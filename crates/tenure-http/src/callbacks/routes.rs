@@ -49,7 +49,17 @@ fn new(api: &Api, ask: &WebhookAsk, secret: &Secret) -> Kept {
     let WebhookAsk { url, types, queues, kinds, .. } = ask;
     let (secrets, created) = (vec![KeptSecret::of(secret)], api.tenure().now());
     let [types, queues, kinds] = [types, queues, kinds].map(Clone::clone);
-    Kept { url: url.clone(), types, queues, kinds, secrets, created, behind: 0, disabled: None }
+    Kept {
+        url: url.clone(),
+        types,
+        queues,
+        kinds,
+        secrets,
+        created,
+        behind: 0,
+        disabled: None,
+        skipped: None,
+    }
 }
 
 /// `POST /v1/webhooks`

@@ -146,6 +146,9 @@ fn of_slot(slot: &SlotRecord) -> EventDocument {
             Skipped::Missed => ("schedule.missed", json!({ "because": "missed" })),
             Skipped::TooMany => ("schedule.missed", json!({ "because": "too_many" })),
             Skipped::TooLate => ("schedule.missed", json!({ "because": "too_late" })),
+            Skipped::IdTaken { job } => {
+                ("schedule.missed", json!({ "because": "id_taken", "job_id": job.to_string() }))
+            }
             Skipped::Busy { job } => {
                 ("schedule.skipped", json!({ "because": "busy", "job_id": job.to_string() }))
             }

@@ -1,17 +1,20 @@
 //! The teller: what stands in the journal is made into deliveries for the webhooks that want it. Where it has come to is
 //! written down, so a server that is killed between an event and its delivery leaves the delivery to the next one; and
 //! a delivery has an id that follows from what is delivered, so that many servers make one.
+//!
+//! A delivery that the store refuses for good is skipped, so that it holds up no other one. Its webhook shows that.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes};
-use tenure::{Draft, Error, Name, Tenure};
+use tenure::{Draft, Error, Name, Refusal, Tenure};
 use tokio::sync::Notify;
 
+use super::journal::Told as Event;
 use super::recorder::{Follow, Recorder};
-use super::webhook::{Webhook, Webhooks};
+use super::webhook::{Kept, SkippedEvent, Webhook, Webhooks};
 use super::{delivery, journal};
 
 /// It looks so often whether there are webhooks now.
@@ -33,6 +36,12 @@ pub(crate) struct Teller {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Told {
     number: u64,
+}
+
+/// A delivery of an event for a webhook.
+struct Delivery<'a> {
+    webhook: &'a Webhook,
+    event: &'a Event,
 }
 
 impl Teller {
@@ -99,16 +108,15 @@ async fn tell(tenure: &Tenure, first: u64) -> Result<(), Error> {
         let (events, next) = journal::behind(tenure, number).await?;
         // Only now: a webhook that was made meanwhile is told of what stands on this page behind its beginning.
         let webhooks = if events.is_empty() { Vec::new() } else { enabled(tenure).await? };
-        let mut drafts: Vec<Draft> = Vec::new();
-        for told in &events {
-            let wants =
-                |webhook: &&Webhook| webhook.kept.behind < told.at.number && webhook.kept.wants(&told.event);
-            for webhook in webhooks.iter().filter(wants) {
-                drafts.push(delivery::draft(&webhook.id, &told.event.id, &told.text)?);
-            }
-            number = told.at.number;
+        let mut deliveries: Vec<Delivery<'_>> = Vec::new();
+        for event in &events {
+            let wants = |webhook: &&Webhook| {
+                webhook.kept.behind < event.at.number && webhook.kept.wants(&event.event)
+            };
+            deliveries.extend(webhooks.iter().filter(wants).map(|webhook| Delivery { webhook, event }));
+            number = event.at.number;
         }
-        enqueue(tenure, drafts).await?;
+        enqueue(tenure, &deliveries).await?;
         match next {
             Some(next) => number = next.max(number),
             None => break,
@@ -129,10 +137,51 @@ async fn tell(tenure: &Tenure, first: u64) -> Result<(), Error> {
 
 /// Enqueues deliveries, however many. What was enqueued before a fault is not enqueued twice: their ids follow from what
 /// they deliver.
-async fn enqueue(tenure: &Tenure, drafts: Vec<Draft>) -> Result<(), Error> {
-    let mut left = drafts.into_iter().peekable();
-    while left.peek().is_some() {
-        tenure.enqueue_all(left.by_ref().take(AT_ONCE)).await?;
+async fn enqueue(tenure: &Tenure, deliveries: &[Delivery<'_>]) -> Result<(), Error> {
+    for some in deliveries.chunks(AT_ONCE) {
+        match enqueue_all(tenure, some).await {
+            Err(error) if is_for_good(&error) => enqueue_each(tenure, some).await?,
+            done => done?,
+        }
     }
     Ok(())
+}
+
+async fn enqueue_all(tenure: &Tenure, deliveries: &[Delivery<'_>]) -> Result<(), Error> {
+    let drafts: Result<Vec<Draft>, Error> = deliveries.iter().map(Delivery::draft).collect();
+    tenure.enqueue_all(drafts?).await.map(drop)
+}
+
+/// Enqueues each delivery on its own, and skips those that are refused for good.
+async fn enqueue_each(tenure: &Tenure, deliveries: &[Delivery<'_>]) -> Result<(), Error> {
+    for delivery in deliveries {
+        match enqueue_all(tenure, std::slice::from_ref(delivery)).await {
+            Err(error) if is_for_good(&error) => delivery.skip(tenure, &error).await?,
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` if a retry cannot enqueue the delivery either.
+fn is_for_good(error: &Error) -> bool {
+    let is_invalid = matches!(error, Error::Invalid(_) | Error::Json { .. });
+    // A full queue has room later.
+    let is_refused =
+        matches!(error, Error::Refused { refusal, .. } if !matches!(refusal, Refusal::QueueFull { .. }));
+    is_invalid || is_refused
+}
+
+impl Delivery<'_> {
+    fn draft(&self) -> Result<Draft, Error> {
+        delivery::draft(&self.webhook.id, &self.event.event.id, &self.event.text)
+    }
+
+    async fn skip(&self, tenure: &Tenure, error: &Error) -> Result<(), Error> {
+        let (webhook, event) = (&self.webhook.id, &self.event.event.id);
+        tracing::error!(%webhook, %event, %error, "skipped an event that cannot be enqueued for a webhook");
+        let skipped = SkippedEvent { at: tenure.now(), why: format!("event {event}: {error}") };
+        let change = |kept: &mut Kept| kept.skipped = Some(skipped.clone());
+        Webhooks::of(tenure).change(webhook, change, Vec::new()).await.map(drop)
+    }
 }

@@ -53,6 +53,9 @@ pub(crate) struct Kept {
     /// Since when it is told of nothing, and why.
     #[serde(default)]
     pub disabled: Option<Disabled>,
+    /// The last event that could not be enqueued for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<SkippedEvent>,
 }
 
 /// A secret of which only its owner knows. It signs, so it is kept as it is.
@@ -66,6 +69,13 @@ pub(crate) struct KeptSecret {
 /// Since when something is told of nothing, and why.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Disabled {
+    pub at: Timestamp,
+    pub why: String,
+}
+
+/// An event that could not be enqueued, and the reason.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct SkippedEvent {
     pub at: Timestamp,
     pub why: String,
 }

@@ -79,6 +79,10 @@ pub(crate) struct WebhookDocument {
     pub(super) disabled_at: Option<String>,
     /// Reason for which the webhook was disabled.
     pub(super) disabled_because: Option<String>,
+    /// Time at which the last event was skipped, because its delivery could not be enqueued.
+    pub(super) last_skipped_at: Option<String>,
+    /// ID of that event, and the reason.
+    pub(super) last_skipped_because: Option<String>,
     /// Creation time.
     pub(super) created_at: String,
 }
@@ -155,7 +159,7 @@ impl DeliveryAccepted {
 
 impl WebhookDocument {
     pub(super) fn of(webhook: &Webhook) -> Self {
-        let Kept { url, types, queues, kinds, created, disabled, .. } = webhook.kept.clone();
+        let Kept { url, types, queues, kinds, created, disabled, skipped, .. } = webhook.kept.clone();
         Self {
             id: webhook.id.clone(),
             url,
@@ -165,6 +169,8 @@ impl WebhookDocument {
             enabled: disabled.is_none(),
             disabled_at: disabled.as_ref().map(|disabled| disabled.at.to_string()),
             disabled_because: disabled.map(|disabled| disabled.why),
+            last_skipped_at: skipped.as_ref().map(|skipped| skipped.at.to_string()),
+            last_skipped_because: skipped.map(|skipped| skipped.why),
             created_at: created.to_string(),
         }
     }

@@ -62,6 +62,7 @@ pub(crate) async fn trigger(
     let name = Name::new("name", &name)?;
     let id = ask.id.as_deref().map(str::parse::<JobId>).transpose();
     let id = id.map_err(|wrong| Invalid { field: "id".to_owned(), ..wrong })?;
+    let id = id.map(|id| id.chosen("id")).transpose()?;
     if !api.reach().is_whole() || ask.args.is_some() {
         let timer = there(&api, &name).await?;
         if let Some(args) = ask.args.as_deref() {

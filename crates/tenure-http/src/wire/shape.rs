@@ -11,6 +11,9 @@ use serde_json::Number;
 pub(crate) const NAME: &str = "^[A-Za-z0-9._:-]{1,128}$";
 /// The id of a job or worker.
 pub(crate) const ID: &str = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
+/// The id of a job that a client chose: version 8 is reserved for derived ids.
+pub(crate) const CHOSEN_ID: &str =
+    "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-79a-fA-F][0-9a-fA-F]{3}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
 /// The place of a record of a slot.
 pub(crate) const RUN: &str = "^[0-9]{1,17}\\.(schedule|start|trigger|backfill)\\.[A-Za-z0-9._:-]{1,128}$";
 /// The years in which instants are understood.

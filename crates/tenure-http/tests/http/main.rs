@@ -7,6 +7,7 @@ mod asking;
 mod bodies;
 mod bulk;
 mod crew;
+mod derived;
 mod embedded;
 mod ends;
 mod feed;

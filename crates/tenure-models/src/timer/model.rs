@@ -277,7 +277,8 @@ impl Timers {
                     Skipped::Busy { .. } => self.hit(Probe::SkippedBusy),
                     Skipped::TooLate | Skipped::Missed => self.hit(Probe::TooLate),
                     Skipped::Paused => self.hit(Probe::PassedInAPause),
-                    Skipped::TooMany | Skipped::Edited => {}
+                    // No other job takes an ID that follows from a slot.
+                    Skipped::TooMany | Skipped::Edited | Skipped::IdTaken { .. } => {}
                 }
                 Kept::Skipped
             }

@@ -1,8 +1,8 @@
 //! Between a store and what was decided about timers: what is known of their jobs, and how the decision is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{Firing, JobId, Name, Open, SlotRecord, Timer, limits};
+use tenure_core::{Firing, Job, JobId, Name, Open, SlotRecord, Timer, limits};
 use tenure_store::Fault;
 use tokio_postgres::Row;
 
@@ -10,7 +10,7 @@ use super::row;
 use crate::fault::unreadable;
 use crate::query::Query;
 use crate::writing::Writing;
-use crate::{code, value};
+use crate::{code, rows, value};
 
 const OPEN_JOBS: &str = "SELECT j.id, CASE WHEN r.ended IS NOT NULL THEN 2::smallint ELSE s.state END,
          coalesce(s.ended, r.ended)
@@ -89,11 +89,13 @@ impl Writing<'_> {
         mut firings: Vec<(Timer, Firing)>,
     ) -> Result<Written, Fault> {
         self.pass_by(&mut firings).await?;
+        let taken = self.skip_taken(&mut firings).await?;
         let decided = self.record_all(&firings).await?;
         let (mut new, mut jobs, mut records) = (0, Vec::new(), Vec::new());
         let mut timers = Vec::with_capacity(firings.len());
         for ((before, mut firing), decided) in firings.into_iter().zip(decided) {
-            firing.take_back(&decided, &before, self.now);
+            // No two timers bring a job of one ID.
+            firing.take_back(&(&decided | &taken), &before, self.now);
             let Firing { timer, jobs: of_timer, cancel, records: mut of_slots } = firing;
             records.append(&mut of_slots);
             if !cancel.is_empty() {
@@ -108,6 +110,26 @@ impl Writing<'_> {
         new += self.bring(&jobs).await?;
         self.news.due |= new > 0;
         Ok(Written { jobs: new, timers, records })
+    }
+
+    /// Skips the slots whose job IDs other jobs have; answers these IDs.
+    async fn skip_taken(&mut self, firings: &mut [(Timer, Firing)]) -> Result<BTreeSet<JobId>, Fault> {
+        let ids: Vec<JobId> = firings.iter().flat_map(|(_, firing)| &firing.jobs).map(|job| job.id).collect();
+        if ids.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let read = self.read(vec![rows::by_ids(ids)]).await?;
+        let there: Result<Vec<Job>, Fault> =
+            read.iter().flatten().map(|row| rows::stored(row).map(|stored| stored.job)).collect();
+        let there = there?;
+        let mut taken = BTreeSet::new();
+        for (timer, firing) in firings {
+            for job in firing.skip_taken(&there) {
+                tracing::error!(timer = %timer.name(), %job, "skipped a scheduled run: another job has its ID");
+                taken.insert(job);
+            }
+        }
+        Ok(taken)
     }
 
     async fn cancel_for(&mut self, timer: &Name, jobs: &[JobId]) -> Result<(), Fault> {

@@ -144,6 +144,7 @@ impl Writing<'_> {
 }
 
 fn record(records: &[&SlotRecord]) -> Query {
+    // A count of one tells that the ID that follows from the slot has version 8.
     let is_one = |record: &SlotRecord| record.first == record.last && record.count == Some(1);
     let job = |record: &SlotRecord| {
         let named = JobId::of_slot(&record.timer, record.last, record.origin);
@@ -157,7 +158,7 @@ fn record(records: &[&SlotRecord]) -> Query {
         .with(column(records, |record| record.timer.as_str().to_owned()))
         .with(column(records, |record| origin_code(record.origin)))
         .with(column(records, |record| (!is_one(record)).then(|| record.first.as_micros())))
-        .with(column(records, |record| record.count.filter(|_| !is_one(record)).map(value::signed)))
+        .with(column(records, |record| record.count.map(value::signed)))
         .with(column(records, |record| fate_code(&record.fate).0))
         .with(column(records, job))
         .with(column(records, |record| later(&record.fate).map(Timestamp::as_micros)))
@@ -261,12 +262,14 @@ fn cursor(row: &Row) -> Result<SlotCursor, Fault> {
 fn read(row: &Row) -> Result<SlotRecord, Fault> {
     let SlotCursor { slot: last, timer, origin } = cursor(row)?;
     let first = value::maybe_instant(row, 3)?;
-    let count = match first {
-        None => Some(1),
-        Some(_) => row.get::<_, Option<i64>>(4).map(value::seq).transpose()?,
+    let told = row.get::<_, Option<i64>>(4).map(value::seq).transpose()?;
+    let (count, named): (_, fn(&Name, Timestamp, Origin) -> JobId) = match (first, told) {
+        // Programs from before version 8 wrote no count for one slot.
+        (None, None) => (Some(1), JobId::of_slot_before_version_8),
+        (None | Some(_), told) => (told, JobId::of_slot),
     };
-    let named = row.get::<_, Option<Uuid>>(6).map(|id| JobId::from_bytes(id.into_bytes()));
-    let job = named.unwrap_or_else(|| JobId::of_slot(&timer, last, origin));
+    let job = row.get::<_, Option<Uuid>>(6).map(|id| JobId::from_bytes(id.into_bytes()));
+    let job = job.unwrap_or_else(|| named(&timer, last, origin));
     let fate = fate(row.get(5), job, value::maybe_instant(row, 7)?)?;
     let at = value::instant(row, 8)?;
     Ok(SlotRecord { timer, first: first.unwrap_or(last), last, count, origin, fate, at })
@@ -308,6 +311,7 @@ pub(super) fn skip_code(why: &Skipped) -> (i16, Option<JobId>) {
         Skipped::TooLate => (5, None),
         Skipped::Paused => (6, None),
         Skipped::Edited => (7, None),
+        Skipped::IdTaken { job } => (8, Some(*job)),
     }
 }
 
@@ -339,6 +343,7 @@ pub(super) fn skipped(code: i16, by: Option<JobId>) -> Result<Skipped, Fault> {
         5 => Ok(Skipped::TooLate),
         6 => Ok(Skipped::Paused),
         7 => Ok(Skipped::Edited),
+        8 => Ok(Skipped::IdTaken { job: by.ok_or_else(|| unreadable("the job that had the ID of a slot"))? }),
         other => Err(no_such("fate", other)),
     }
 }

@@ -71,7 +71,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
     ),
     (
         "a record that ends before it begins, or counts one slot as many",
-        "SELECT timer FROM timer_slot WHERE first > last OR (first IS NULL AND count IS NOT NULL)",
+        "SELECT timer FROM timer_slot WHERE first > last OR (first IS NULL AND count <> 1)",
     ),
     (
         "records of a schedule that overlap",

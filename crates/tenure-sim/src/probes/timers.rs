@@ -82,6 +82,8 @@ fn tell(record: &SlotRecord, hits: &mut Hits) {
         (Fate::Skipped { why: Skipped::TooLate }, _) => Probe::SlotSkippedTooLate,
         (Fate::Skipped { why: Skipped::Paused }, _) => Probe::SlotSkippedPaused,
         (Fate::Skipped { why: Skipped::Edited }, _) => Probe::SlotSkippedEdited,
+        // The check of the record fails.
+        (Fate::Skipped { why: Skipped::IdTaken { .. } }, _) => return,
     };
     hits.hit(probe);
     if record.origin == Origin::Schedule {

@@ -1,5 +1,7 @@
 //! Between a store and what was decided about a timer: what is known of its jobs, and how the decision is written.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{OptionalExtension, Result};
 use tenure_core::{Firing, JobId, Name, NewJob, Open, SlotRecord, Timer, limits};
 use tenure_store::{Accepted, Change, ChangeOutcome, Enqueued, Selection};
@@ -7,6 +9,7 @@ use tenure_store::{Accepted, Change, ChangeOutcome, Enqueued, Selection};
 use super::{row, slots};
 use crate::fault::{of_timer, unreadable};
 use crate::queue_terms::Room;
+use crate::rows::find;
 use crate::writing::Writing;
 use crate::{code, value};
 
@@ -61,8 +64,9 @@ impl Writing<'_> {
             }
             firing.pass_by(timer, self.now);
         }
-        let decided = slots::record_all(self.conn, &firing.records, &timer.agreed.schedule)?;
-        firing.take_back(&decided, timer, self.now);
+        let mut not_wanted = self.skip_taken(&mut firing)?;
+        not_wanted.extend(slots::record_all(self.conn, &firing.records, &timer.agreed.schedule)?);
+        firing.take_back(&not_wanted, timer, self.now);
         let Firing { timer, jobs, cancel, records } = firing;
         if !cancel.is_empty() {
             self.cancel_for(timer.name(), cancel)?;
@@ -74,6 +78,19 @@ impl Writing<'_> {
         row::stand(self.conn, &timer)?;
         self.news.due |= new > 0;
         Ok((new, records))
+    }
+
+    /// Skips the slots whose job IDs other jobs have; answers these IDs.
+    fn skip_taken(&self, firing: &mut Firing) -> Result<BTreeSet<JobId>> {
+        let mut there = Vec::new();
+        for new in &firing.jobs {
+            there.extend(find(self.conn, new.id)?.map(|stored| stored.job));
+        }
+        let taken = firing.skip_taken(&there);
+        for job in &taken {
+            tracing::error!(timer = %firing.timer.name(), %job, "skipped a scheduled run: another job has its ID");
+        }
+        Ok(taken)
     }
 
     /// Enqueues a job; answers whether it is new. One that is there already, as it is now or as it was agreed then,

@@ -89,6 +89,7 @@ pub(crate) fn keep_copied(conn: &Connection, record: &SlotRecord) -> Result<()> 
 
 /// Keeps a record, if there is none at its place. Answers whether there was none.
 fn keep(conn: &Connection, record: &SlotRecord) -> Result<bool> {
+    // A count of one tells that the ID that follows from the slot has version 8.
     let is_one = record.first == record.last && record.count == Some(1);
     let (fate, job) = fate_code(&record.fate);
     let named = JobId::of_slot(&record.timer, record.last, record.origin);
@@ -97,7 +98,7 @@ fn keep(conn: &Connection, record: &SlotRecord) -> Result<bool> {
         record.timer.as_str(),
         origin_code(record.origin),
         (!is_one).then(|| record.first.as_micros()),
-        record.count.filter(|_| !is_one).map(value::signed),
+        record.count.map(value::signed),
         fate,
         job.filter(|job| *job != named).map(|job| *job.as_bytes()),
         later(&record.fate).map(Timestamp::as_micros),
@@ -215,12 +216,14 @@ fn read(row: &Row<'_>) -> Result<SlotRecord> {
     let timer = Name::new("timer", row.get_ref(1)?.as_str()?).map_err(unreadable)?;
     let origin = origin(row.get(2)?)?;
     let first = value::maybe_instant(row, 3)?;
-    let count = match first {
-        None => Some(1),
-        Some(_) => row.get::<_, Option<i64>>(4)?.map(value::seq).transpose()?,
+    let told = row.get::<_, Option<i64>>(4)?.map(value::seq).transpose()?;
+    let (count, named): (_, fn(&Name, Timestamp, Origin) -> JobId) = match (first, told) {
+        // Programs from before version 8 wrote no count for one slot.
+        (None, None) => (Some(1), JobId::of_slot_before_version_8),
+        (None | Some(_), told) => (told, JobId::of_slot),
     };
-    let named = row.get::<_, Option<[u8; 16]>>(6)?.map(JobId::from_bytes);
-    let job = named.unwrap_or_else(|| JobId::of_slot(&timer, last, origin));
+    let job = row.get::<_, Option<[u8; 16]>>(6)?.map(JobId::from_bytes);
+    let job = job.unwrap_or_else(|| named(&timer, last, origin));
     let fate = fate(row.get(5)?, job, value::maybe_instant(row, 7)?)?;
     let at = value::instant(row, 8)?;
     Ok(SlotRecord { timer, first: first.unwrap_or(last), last, count, origin, fate, at })
@@ -262,6 +265,7 @@ pub(super) fn skip_code(why: &Skipped) -> (i64, Option<JobId>) {
         Skipped::TooLate => (5, None),
         Skipped::Paused => (6, None),
         Skipped::Edited => (7, None),
+        Skipped::IdTaken { job } => (8, Some(*job)),
     }
 }
 
@@ -293,6 +297,7 @@ pub(super) fn skipped(code: i64, by: Option<JobId>) -> Result<Skipped> {
         5 => Ok(Skipped::TooLate),
         6 => Ok(Skipped::Paused),
         7 => Ok(Skipped::Edited),
+        8 => Ok(Skipped::IdTaken { job: by.ok_or_else(|| unreadable("the job that had the ID of a slot"))? }),
         other => Err(no_such("fate", other)),
     }
 }

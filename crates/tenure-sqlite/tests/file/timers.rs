@@ -255,6 +255,25 @@ fn a_record_names_its_job_wherever_it_comes_from() {
     });
 }
 
+/// Programs from before version 8 wrote no count for one slot, and their jobs had other IDs.
+#[test]
+fn a_record_from_before_ids_had_a_version_of_their_own_names_the_job_of_then() {
+    let (_directory, file) = file();
+    let clock = ManualClock::new();
+    let store = open(&file, &clock);
+    runtime().block_on(async {
+        store.set_timers(vec![timer("a", "every 1m")], None).await.unwrap();
+        clock.advance(MINUTE);
+        fire(&store).await;
+        let slot = records(&*store).await[0].last;
+        let job = async || records(&*store).await[0].job().unwrap();
+        assert_eq!(job().await, JobId::of_slot(&name("a"), slot, Origin::Schedule));
+        let written = other(&file).execute("UPDATE timer_slot SET count = NULL WHERE job IS NULL", []);
+        assert_eq!(written, Ok(1));
+        assert_eq!(job().await, JobId::of_slot_before_version_8(&name("a"), slot, Origin::Schedule));
+    });
+}
+
 #[test]
 fn pruning_records_is_bounded_and_takes_the_oldest() {
     let (_directory, file) = file();

@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use tenure_core::schedule::Schedule;
 use tenure_core::{
-    Edited, Firing, HostId, JobId, Name, NewTimer, Open, Origin, Refused, SlotRecord, State, Timer,
+    Edited, Firing, HostId, Job, JobId, Name, NewTimer, Open, Origin, Refused, SlotRecord, State, Timer,
     Timestamp, Why, backfill, edit, fire, limits, past_slots, pause, remove, resume, start, trigger,
 };
 
@@ -316,8 +316,11 @@ impl Rows {
             }
             firing.pass_by(timer, now);
         }
-        let decided = self.timers.record(firing.records.clone(), &timer.agreed.schedule);
-        firing.take_back(&decided, timer, now);
+        let there: Vec<Job> =
+            firing.jobs.iter().filter_map(|new| self.find(new.id)).map(|row| Job::clone(&row.job)).collect();
+        let mut not_wanted = firing.skip_taken(&there);
+        not_wanted.extend(self.timers.record(firing.records.clone(), &timer.agreed.schedule));
+        firing.take_back(&not_wanted, timer, now);
         let Firing { timer, jobs, cancel, records } = firing;
         if !cancel.is_empty() {
             self.cancel_for(timer.name(), cancel, now);

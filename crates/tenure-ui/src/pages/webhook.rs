@@ -48,6 +48,9 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
                 } }
             }
             @if let Some(why) = hook["disabled_because"].as_str() { p.why { "Disabled: " (why) } }
+            @if let Some(why) = hook["last_skipped_because"].as_str() {
+                p.why { "Skipped " (time(visit, text(&hook, "last_skipped_at"))) ": " (why) }
+            }
             dl.facts {
                 @for (label, key) in [("Events", "types"), ("Queues", "queues"), ("Kinds", "kinds")] {
                     div { dt { (label) } dd { (words(&hook, key)) } }

@@ -152,7 +152,7 @@ impl<App: Send + Sync + 'static> Roster<App> {
                     .queue(&queue)
                     .terms(terms)
                     .line(self.line(app, role)?)
-                    .id(id_of(&queue, role, occurrence)),
+                    .derived_id(id_of(&queue, role, occurrence)),
             );
         }
         self.tenure.enqueue_all(drafts).await
@@ -264,8 +264,5 @@ fn id_of(queue: &str, role: &str, occurrence: &str) -> JobId {
     }
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest.finalize()[..16]);
-    // Version 8 of a UUID: one by a rule of our own.
-    bytes[6] = bytes[6] & 0x0f | 0x80;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    JobId::from_bytes(bytes)
+    JobId::derived(bytes)
 }

@@ -139,6 +139,7 @@ fn word_of(fate: &Fate) -> &'static str {
             Skipped::TooLate => "too_late",
             Skipped::Paused => "paused",
             Skipped::Edited => "edited",
+            Skipped::IdTaken { .. } => "id_taken",
         },
     }
 }

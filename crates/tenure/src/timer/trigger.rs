@@ -41,13 +41,14 @@ impl<'a> Trigger<'a> {
     }
 
     /// Sets the job ID; repeating the call with it enqueues nothing more. An ID that belongs to another job is
-    /// refused ([`TimerOutcome::IdTaken`]).
+    /// refused ([`TimerOutcome::IdTaken`]), and one of version 8 is invalid, because such IDs are [derived](JobId::derived).
     pub fn id(mut self, id: JobId) -> Self {
         self.id = Some(id);
         self
     }
 
     async fn ask(self) -> Result<TimerOutcome, Error> {
+        let given = self.id.map(|id| id.chosen("id")).transpose()?;
         if let Some(kind) = self.kind {
             match self.timers.get(&self.name).await {
                 Err(Error::NoTimer(_)) => return Ok(TimerOutcome::NotFound),
@@ -55,7 +56,7 @@ impl<'a> Trigger<'a> {
             }
         }
         // It is drawn once: what is repeated because its outcome was unknown is the same request.
-        let id = self.id.unwrap_or_else(|| self.timers.tenure().new_id());
+        let id = given.unwrap_or_else(|| self.timers.tenure().new_id());
         self.timers.change(&self.name, TimerAct::Trigger { id, args: self.args? }).await
     }
 }

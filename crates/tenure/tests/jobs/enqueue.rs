@@ -30,6 +30,7 @@ async fn bad_input_is_refused_with_its_field_and_limit_and_nothing_is_stored() {
             ("queue", plain().queue("")),
             ("queue", plain().queue("a\u{0}b")),
             ("queue", plain().queue(&long)),
+            ("id", plain().id(JobId::derived([7; 16]))),
             ("priority", plain().priority(101)),
             ("attempts", plain().attempts(0)),
             ("attempts", plain().attempts(u32::MAX)),

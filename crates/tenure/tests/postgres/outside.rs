@@ -1,6 +1,7 @@
 //! What any program may do that speaks SQL.
 
-use tenure::{Accepted, Clock, StateName, SystemClock};
+use serde_json::json;
+use tenure::{Accepted, Clock, Draft, JobId, Name, Origin, StateName, SystemClock};
 use tenure_core::Verdict;
 use tokio_postgres::Client;
 use uuid::Uuid;
@@ -144,6 +145,83 @@ async fn each_function_is_for_those_to_whom_it_was_granted() {
     assert_eq!(refused(&client, &format!("SELECT {schema}.enqueue('a kind')")).await, "22023");
     client.batch_execute("RESET ROLE").await.unwrap();
     assert_eq!(number(&client, &format!("SELECT count(*) FROM {schema}.jobs")).await, 2);
+}
+
+/// A role with all that the guide grants enqueues no job that acts for Tenure, and takes no ID that Tenure derives.
+#[tokio::test]
+async fn a_granted_role_enqueues_nothing_that_is_reserved() {
+    let rig = rig();
+    let (client, schema) = (connect().await, &rig.options.schema);
+    // There is a lane of such a kind, so that the quickest way in is open as well.
+    let own = rig.tenure.enqueue_draft(Draft::raw("tenure.bulk", &json!({})).queue("tenure.bulk")).await;
+    rig.tenure.jobs().cancel(own.unwrap().id(), std::time::Duration::ZERO, "").await.unwrap();
+    let lane = format!("SELECT id::bigint FROM {schema}.lane WHERE kind = 'tenure.bulk'");
+    let lane = number(&client, &lane).await;
+    let pay = rig.tenure.enqueue_draft(Draft::raw("pay", &json!({}))).await.unwrap().id();
+    let jobs = format!("SELECT count(*) FROM {schema}.jobs");
+    let before = number(&client, &jobs).await;
+    let role = format!("shop_of_{schema}");
+    let grants: String = ["enqueue_job", "cancel", "acquire_lease", "renew_lease", "release_lease"]
+        .into_iter()
+        .chain(["accept", "take_in", "accept_all", "complete_job_quietly", "check_job", "check_lease"])
+        .map(|function| format!("GRANT EXECUTE ON FUNCTION {schema}.{function} TO {role};"))
+        .collect();
+    let make = format!("CREATE ROLE {role}; GRANT USAGE ON SCHEMA {schema} TO {role}; {grants}");
+    client.batch_execute(&format!("{make} SET ROLE {role}; SET search_path = {schema}")).await.unwrap();
+    let slot = JobId::of_slot(&Name::new("timer", "backup").unwrap(), rig.tenure.now(), Origin::Schedule);
+    let delete = r#"{"act":"delete","filter":{"kinds":["pay"]}}"#;
+    let with_id = |id: &str| format!("SELECT enqueue('pay', '{{}}', id => '{id}')");
+    let mut tried = vec![
+        format!("SELECT enqueue('tenure.bulk', '{delete}', 'tenure.bulk')"),
+        format!("SELECT enqueue('tenure.bulk', '{delete}'::jsonb, 'tenure.bulk')"),
+        format!("SELECT enqueue('tenure.bulk', '{delete}', unique_key => 'k', ordering_key => 'o')"),
+        "SELECT enqueue('tenure.deliver', '{}', 'tenure.webhooks')".to_owned(),
+        "SELECT enqueue('tenure.callback')".to_owned(),
+        "SELECT enqueue('pay', queue => 'tenure.webhooks')".to_owned(),
+        "SELECT enqueue('apps.report', queue => 'apps')".to_owned(),
+        "SELECT enqueue('apps.report')".to_owned(),
+        "SELECT enqueue('pay', queue => 'apps')".to_owned(),
+        with_id(&slot.to_string()),
+        with_id(&slot.to_string().to_uppercase()),
+        with_id(&format!("{{{}}}", slot.to_string().replace('-', ""))),
+        "SELECT acquire_lease('singleton/app/x', 'me')".to_owned(),
+    ];
+    let asked = |id: &str, names: &str| format!(r#"{{"id":"{id}","bytes":2,"priority":0,{names}}}"#);
+    let free = rig.tenure.new_id().to_string();
+    for one in [
+        asked(&free, r#""kind":"tenure.bulk","queue":"tenure.bulk""#),
+        asked(&free, r#""kind":"pay","queue":"tenure.webhooks""#),
+        asked(&free, r#""kind":"apps.report","queue":"apps""#),
+        asked(&slot.to_string(), r#""kind":"pay","queue":"default""#),
+    ] {
+        tried.push(format!("SELECT accept('{one}', '{{}}')"));
+        tried.push(format!("SELECT take_in('{one}', '{{}}')"));
+        tried.push(format!(r#"SELECT accept_all('{{"jobs":[{one}]}}', '{{}}')"#));
+    }
+    let plain = |lane: &str, id: &str| {
+        format!(
+            r#"SELECT accept_all('{{"plain":true,"lanes":[{lane}],"jobs":[{}]}}', '{{}}')"#,
+            asked(id, r#""lane":0"#)
+        )
+    };
+    tried.push(plain(&format!(r#"{{"id":{lane},"queue":"tenure.bulk","kind":"tenure.bulk"}}"#), &free));
+    for sql in &tried {
+        assert_eq!(refused(&client, sql).await, "22023", "{sql}");
+    }
+    let message = client.query(&tried[0], &[]).await.unwrap_err();
+    let message = message.as_db_error().unwrap().message().to_owned();
+    let said = "the kind tenure.bulk is reserved: use a kind that does not begin with tenure. or apps.";
+    assert_eq!(message, said);
+    call(&client, &with_id(&free)).await;
+    client.batch_execute("RESET ROLE").await.unwrap();
+    assert_eq!(number(&client, &jobs).await, before + 1, "the last one alone");
+    let lane = format!("SELECT id::bigint FROM {schema}.lane WHERE kind = 'pay' AND queue = 'default'");
+    let lane = number(&client, &lane).await;
+    let lane = format!(r#"{{"id":{lane},"queue":"default","kind":"pay"}}"#);
+    let taken = format!("SET ROLE {role}; {}", plain(&lane, &slot.to_string()));
+    let error = client.batch_execute(&taken).await.unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "22023");
+    assert!(!rig.tenure.jobs().get(pay).await.unwrap().state.is_finished());
 }
 
 /// Whatever writes a row has its job, whether it knows of Tenure or not, and nobody has one whose row was taken back.

@@ -86,6 +86,8 @@ async fn a_trigger_brings_a_job_with_its_own_args_beside_the_schedule() {
     let told: Vec<(u64, Origin)> = seen.told().iter().map(|told| (told.number, told.origin)).collect();
     assert_eq!(told, [(6, Origin::Trigger), (8, Origin::Trigger), (5, Origin::Schedule)]);
     assert_eq!(timers.trigger("unknown").await.unwrap(), TimerOutcome::NotFound);
+    let derived = timers.trigger("hourly").id(tenure::JobId::derived([7; 16])).await.unwrap_err();
+    assert!(derived.to_string().contains("version 8 is reserved"), "{derived}");
     let unknown = timers.trigger("unknown").args(&Report { number: 6 }).await.unwrap();
     assert_eq!(unknown, TimerOutcome::NotFound);
 }

@@ -139,6 +139,7 @@ fn word(record: &SlotRecord) -> &'static str {
             Skipped::TooLate => "too late",
             Skipped::Paused => "paused",
             Skipped::Edited => "edited",
+            Skipped::IdTaken { .. } => "id taken",
         },
     }
 }

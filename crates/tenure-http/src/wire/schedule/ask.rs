@@ -190,8 +190,8 @@ pub struct TriggerAsk {
     /// Arguments that replace those of the schedule.
     #[schemars(with = "Option<serde_json::Value>")]
     pub args: Option<Box<RawValue>>,
-    /// Job ID chosen by the client; repeating the request with it creates no second job.
-    #[schemars(regex(pattern = shape::ID))]
+    /// Job ID chosen by the client, of any version but 8; repeating the request with it creates no second job.
+    #[schemars(regex(pattern = shape::CHOSEN_ID))]
     pub id: Option<String>,
 }
 

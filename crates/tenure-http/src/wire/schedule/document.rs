@@ -116,7 +116,7 @@ pub struct LastRun {
 pub struct LastSkip {
     /// Scheduled time.
     pub at: String,
-    /// Reason: `busy`, `missed`, `too_many`, `too_late`, `paused` or `edited`.
+    /// Reason: `busy`, `missed`, `too_many`, `too_late`, `paused`, `edited` or `id_taken`.
     pub why: &'static str,
 }
 
@@ -240,5 +240,6 @@ pub(super) fn skipped(why: &Skipped) -> &'static str {
         Skipped::TooLate => "too_late",
         Skipped::Paused => "paused",
         Skipped::Edited => "edited",
+        Skipped::IdTaken { .. } => "id_taken",
     }
 }

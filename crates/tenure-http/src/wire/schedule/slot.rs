@@ -78,7 +78,7 @@ pub struct RunDocument {
     pub job_id: Option<String>,
     /// Scheduled time of the run whose job stands for these.
     pub coalesced_into: Option<String>,
-    /// Reason: `busy`, `missed`, `too_many`, `too_late`, `paused` or `edited`.
+    /// Reason: `busy`, `missed`, `too_many`, `too_late`, `paused`, `edited` or `id_taken`.
     pub skipped_because: Option<&'static str>,
     /// Time of the decision.
     pub decided_at: String,

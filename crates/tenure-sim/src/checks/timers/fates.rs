@@ -164,6 +164,8 @@ impl Court<'_> {
             Skipped::Missed => policies.catch_up == CatchUp::Skip && late > IN_TIME,
             Skipped::TooMany => !matches!(policies.catch_up, CatchUp::One),
             Skipped::TooLate => policies.max_lateness.is_some_and(|most| late > most),
+            // No client can choose an ID that follows from a slot.
+            Skipped::IdTaken { .. } => false,
             Skipped::Paused => self.paused && !matches!(self.doing, TimerDoing::Fires),
             Skipped::Edited => {
                 let is_removal = matches!(self.doing, TimerDoing::Changes { act: TimerAct::Remove, .. });
