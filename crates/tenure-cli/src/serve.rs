@@ -125,6 +125,8 @@ fn drain_delay(said: impl Fn(&str) -> bool, is_terminal: bool) -> Duration {
 
 /// Serves until somebody interrupts it.
 pub(crate) fn run(serve: Serve) -> Result<(), Failure> {
+    // Programs of the same user must not read the database URL and secrets from this process.
+    tenure_program::hide_this_process();
     let settings = serve.settings()?;
     let logs = Logs::of(&settings)?;
     for odd in Env::real().unknown() {

@@ -66,7 +66,7 @@ async fn of_many_triggers_one_is_granted_while_none_may_overlap(given: Given) {
     let outcomes = all_at_once(CALLERS, |_| {
         let given = Arc::clone(&given);
         async move {
-            let act = TimerAct::Trigger { id: given.id(), args: None };
+            let act = TimerAct::Trigger { id: given.id(), args: None, owner: None };
             given.store.change_timer(&super::timers::name("a"), act).await.unwrap()
         }
     });

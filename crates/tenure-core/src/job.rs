@@ -140,11 +140,11 @@ impl NewJob {
         self.terms.check()
     }
 
-    /// Whether `stored` is what this enqueueing would have made: then it is a repetition. Somebody may
-    /// have moved it to another queue since.
+    /// Returns `true` if `stored` is the job that this one would have become: then it is a repetition. The stored one may have
+    /// been moved to another queue since. The job of another client is no repetition, or the args could be guessed.
     #[must_use]
     pub fn repeats(&self, stored: &Job) -> bool {
-        self.kind == stored.kind && self.args == stored.args
+        self.kind == stored.kind && self.args == stored.args && self.terms.owner == stored.terms.owner
     }
 
     /// The job that a store keeps when it accepts this one.

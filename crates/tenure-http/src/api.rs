@@ -441,7 +441,7 @@ impl Api {
         };
         let is_reached = |job: &JobRecord| self.reach().covers_job(job) && self.may_be_shown(job);
         let found = found.filter(is_reached).ok_or_else(|| self.missing(id))?;
-        if !self.own_only || found.terms.owner.as_deref() == self.who.name() {
+        if self.may_have_to_do_with(&found) {
             return Ok(found);
         }
         if !self.may_read() {
@@ -449,6 +449,10 @@ impl Api {
         }
         let detail = format!("job {id} was enqueued by another client; this requires the scope manage");
         Err(Problem::new(ProblemType::Forbidden, detail).with("needs", "manage"))
+    }
+
+    fn may_have_to_do_with(&self, job: &JobRecord) -> bool {
+        !self.own_only || job.terms.owner.as_deref() == self.who.name()
     }
 
     /// Returns true if this request has to do only with jobs that its client enqueued.
@@ -474,9 +478,19 @@ impl Api {
         self.job(id).await.map(drop)
     }
 
-    /// Whether the id of a job is kept from whoever asks: he does not reach it.
+    /// Returns true if there is a job with this ID and the client must not see it. A deleted job is no secret: its own client
+    /// may ask for it again.
     pub(crate) async fn conceals(&self, id: JobId) -> bool {
-        self.reached(id).await.is_err()
+        if self.reaches_all() {
+            return false;
+        }
+        match self.tenure().store().job(id).await {
+            Ok(Some(job)) => {
+                !(self.reach().covers_job(&job) && self.may_be_shown(&job) && self.may_have_to_do_with(&job))
+            }
+            Ok(None) => false,
+            Err(_) => true,
+        }
     }
 
     /// Refuses whoever does not reach jobs of this kind in this queue.

@@ -327,7 +327,10 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
         let mut before_is_lower = false;
         let mut starts = vec![0];
         for (at, sign) in part.char_indices() {
-            if sign.is_uppercase() && before_is_lower {
+            // `dbPass` and `DBPass` have the same words.
+            let next = part[at + sign.len_utf8()..].chars().next();
+            let begins = before_is_lower || (at > 0 && next.is_some_and(char::is_lowercase));
+            if sign.is_uppercase() && begins {
                 starts.push(at);
             }
             before_is_lower = !sign.is_uppercase();
@@ -380,6 +383,8 @@ mod tests {
             "X_AUTH",
             "db_pass",
             "dbPass",
+            "DBPass",
+            "PINCode",
             "pass",
             "pin",
             "userPin",

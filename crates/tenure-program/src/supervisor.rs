@@ -115,6 +115,8 @@ struct Watch<'a> {
 fn supervise(errand: &Errand) -> std::io::Result<()> {
     // Before anything is opened. A program could also reach what its supervisor has open.
     errand.rights.close_descriptors()?;
+    // A program can attach to its supervisor, which must therefore have no more rights.
+    errand.rights.bind_this_process()?;
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid()))?;
     // Before there is a program: nothing that is said meanwhile is lost.

@@ -95,12 +95,12 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Whether another process has committed since this was asked last.
+    /// Returns `true` if another process has committed since the last call, or may have.
     pub(crate) fn others_have_written(&mut self, conn: &Connection) -> Result<bool> {
         let version =
             conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get::<_, i64>(0))?;
         let before = self.data_version.replace(version);
-        Ok(before.is_some_and(|before| before != version))
+        Ok(before.is_none_or(|before| before != version))
     }
 
     /// Whether a holder may have been asked to stop by another process since this was asked last.
@@ -126,6 +126,8 @@ impl Memory {
         self.keyed.forget();
         self.set_back = SetBack::default();
         (self.last_seq, self.asked, self.freed) = (None, None, None);
+        // The news of other processes was not published.
+        self.data_version = None;
         self.has_begun = false;
     }
 }

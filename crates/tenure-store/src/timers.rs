@@ -165,6 +165,8 @@ pub enum TimerAct {
         id: JobId,
         /// Other arguments than the timer's.
         args: Option<Args>,
+        /// Name of the client that the job belongs to ([`tenure_core::Terms::owner`]).
+        owner: Option<String>,
     },
     /// Jobs for the slots of a time that has passed, a bounded number of them. Slots that have had a job by schedule are
     /// left out as long as the record tells, unless they are to have one `again`.

@@ -128,7 +128,7 @@ impl Generator {
             2..5 => TimerAct::Resume,
             5..8 => {
                 let args = self.one_in(2).then(|| Args::new(*b"[8]").unwrap());
-                TimerAct::Trigger { id: self.known(now), args }
+                TimerAct::Trigger { id: self.known(now), args, owner: None }
             }
             8..11 => {
                 let (from, to) = (now.before(self.span(50)), now.after(seconds(5)));

@@ -43,7 +43,7 @@ async fn a_trigger_brings_one_job_however_often_it_is_repeated(given: Given) {
     given.each_minute(Policies::default()).await;
     let (id, args) = (given.id(), Args::new(*b"[8]").unwrap());
     for _ in 0..3 {
-        let act = TimerAct::Trigger { id, args: Some(args.clone()) };
+        let act = TimerAct::Trigger { id, args: Some(args.clone()), owner: None };
         assert_eq!(given.act("a", act).await, TimerOutcome::Triggered(id));
     }
     let job = given.all().await.remove(0);
@@ -61,10 +61,10 @@ async fn a_trigger_under_the_id_of_another_job_is_refused(given: Given) {
     given.fire().await;
     let by_schedule = given.records().await[0].job().unwrap();
     let of_another = given.id();
-    given.act("b", TimerAct::Trigger { id: of_another, args: None }).await;
+    given.act("b", TimerAct::Trigger { id: of_another, args: None, owner: None }).await;
     let before = (given.the_timer("a").await, given.all().await.len(), given.records().await.len());
     for id in [foreign, by_schedule, of_another] {
-        let act = TimerAct::Trigger { id, args: None };
+        let act = TimerAct::Trigger { id, args: None, owner: None };
         assert_eq!(given.act("a", act).await, TimerOutcome::IdTaken(id));
     }
     let after = (given.the_timer("a").await, given.all().await.len(), given.records().await.len());
@@ -77,7 +77,7 @@ async fn of_triggers_at_one_instant_each_has_its_record(given: Given) {
     given.fire().await;
     let wanted = [given.id(), given.id(), given.id()];
     for id in wanted {
-        given.act("a", TimerAct::Trigger { id, args: None }).await;
+        given.act("a", TimerAct::Trigger { id, args: None, owner: None }).await;
     }
     let records = given.records().await;
     let brought: Vec<_> = records.iter().filter(|record| record.origin == Origin::Trigger).collect();
@@ -92,7 +92,7 @@ async fn a_trigger_is_refused_while_a_job_runs(given: Given) {
     given.fire().await;
     let running = given.all().await[0].id;
     let before = given.the_timer("a").await;
-    let act = TimerAct::Trigger { id: given.id(), args: None };
+    let act = TimerAct::Trigger { id: given.id(), args: None, owner: None };
     assert_eq!(given.act("a", act).await, TimerOutcome::Busy(running));
     assert_eq!((given.the_timer("a").await, given.all().await.len()), (before, 1));
 }
@@ -219,7 +219,7 @@ async fn what_is_wanted_of_no_timer_is_answered_so(given: Given) {
     let acts = [
         TimerAct::Pause { reason: String::new() },
         TimerAct::Resume,
-        TimerAct::Trigger { id: given.id(), args: None },
+        TimerAct::Trigger { id: given.id(), args: None, owner: None },
         TimerAct::Backfill { from: now, to: now, again: false },
         TimerAct::Remove,
     ];

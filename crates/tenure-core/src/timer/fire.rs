@@ -90,6 +90,17 @@ impl Timer {
 }
 
 impl Firing {
+    /// Gives its jobs to the client that asked for them.
+    #[must_use]
+    pub fn owned_by(mut self, owner: Option<String>) -> Self {
+        if owner.is_some() {
+            for job in &mut self.jobs {
+                Arc::make_mut(&mut job.terms).owner.clone_from(&owner);
+            }
+        }
+        self
+    }
+
     pub(super) fn of(timer: &Timer, open: &Open, now: Timestamp) -> Self {
         let mut timer = timer.clone();
         let had_open = !timer.open.is_empty();

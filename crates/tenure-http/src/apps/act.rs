@@ -50,7 +50,13 @@ pub(crate) async fn run(
         .into());
     }
     let apps = set_of(&api, &uri)?;
-    let wanted = Wanted { arguments: ask.arguments, by, id, ..Wanted::default() };
+    let wanted = Wanted {
+        arguments: ask.arguments,
+        by,
+        id,
+        owner: api.who().name().map(str::to_owned),
+        ..Wanted::default()
+    };
     match apps.run(&name, &wanted).await? {
         Began::New(id) => act::shown(&api, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await,
         Began::Busy(id) => {

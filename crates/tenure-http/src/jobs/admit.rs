@@ -11,6 +11,10 @@ use crate::wire::{OnConflict, Submit, UniqueScope};
 /// Where a job waits that does not say it.
 const USUAL_QUEUE: &str = "default";
 
+/// Jobs that a job may depend on.
+const AFTER: &str =
+    "IDs of jobs that this token may see: add the scope read to depend on jobs of other clients";
+
 /// The job as the library takes it, if whoever asks may enqueue it.
 pub(crate) async fn admitted(api: &Api, submit: Submit, id: Option<JobId>) -> Result<Draft, Problem> {
     admitted_in(api, submit, id, None).await
@@ -91,7 +95,7 @@ async fn reached(api: &Api, submit: &Submit) -> Result<(), Problem> {
         match api.job(id).await {
             Ok(_) => {}
             Err(problem) if problem.problem_type() == ProblemType::NotFound => {
-                return Err(Invalid::new("after", id, "IDs of existing jobs").into());
+                return Err(Invalid::new("after", id, AFTER).into());
             }
             Err(problem) => return Err(problem),
         }

@@ -114,15 +114,13 @@ async fn met(api: &Api, accepted: Accepted) -> Result<(), Problem> {
         Accepted::Repeated(_) => {
             (ProblemType::IdTaken, "the ID belongs to a job that the access token does not cover")
         }
-        Accepted::Existing(_) => {
-            (ProblemType::UniqueConflict, "a job that the access token does not cover holds the unique key")
-        }
+        Accepted::Existing(_) => (
+            ProblemType::UniqueConflict,
+            "a job of another client holds the unique key; use a token of the same name, or one with the scope read",
+        ),
     };
-    match api.reached(accepted.id()).await {
-        Err(problem) if problem.problem_type() == ProblemType::NotFound => Err(Problem::new(kind, detail)),
-        // It was accepted, and that is told even if it cannot be looked at any more.
-        Ok(()) | Err(_) => Ok(()),
-    }
+    // A job that was accepted and deleted since is told as accepted.
+    if api.conceals(accepted.id()).await { Err(Problem::new(kind, detail)) } else { Ok(()) }
 }
 
 /// Enqueues a job, once if its client would have that; answers whether it had been done before.

@@ -26,6 +26,7 @@ fn of_jobs(operation: &str) -> Option<Value> {
         }
         "run_app" => json!({ "arguments": ["--full"], "by": "Ada" }),
         "stop_triggered_app" | "stop_continuous_app" => json!({ "reason": "maintenance" }),
+        "rotate_token" => json!({ "overlap_seconds": 3600 }),
         _ => return None,
     })
 }

@@ -79,7 +79,7 @@ pub(super) fn access() -> Vec<Endpoint> {
             method: Method::POST,
             path: "/v1/tokens/{token_id}/rotate",
             name: "rotate_token",
-            summary: "Replace an access token; the old one stays valid for a while",
+            summary: "Rotate an access token; the old one stays valid for a while",
             needs: ADMIN,
             within: Within::Whole,
             takes: Takes { body: Some(Schemas::of::<RotateAsk>), needs_body: false, ..NOTHING },

@@ -4,6 +4,8 @@ use tenure::{Invalid, OWN};
 
 /// The queue of the programs that `tenure run` runs, and the prefix of their kinds.
 const PROGRAMS: &str = "apps";
+/// The prefix of the keys that the jobs of one schedule share.
+const SCHEDULES: &str = "timer/";
 
 /// Refuses one of Tenure's own kinds or queues.
 pub(crate) fn not_own(field: &str, name: &str) -> Result<(), Invalid> {
@@ -27,6 +29,15 @@ pub(crate) fn check_queue(field: &str, queue: &str) -> Result<(), Invalid> {
     if queue == PROGRAMS { Err(of_programs(field, queue)) } else { not_own(field, queue) }
 }
 
+/// Refuses the keys that hold back the runs of schedules and programs. A job with such a key would stop them.
+pub(crate) fn check_key(field: &str, key: &str) -> Result<(), Invalid> {
+    if key.starts_with(SCHEDULES) {
+        let allowed = format!("a key that does not begin with {SCHEDULES}, which is reserved for schedules");
+        return Err(Invalid::new(field, format_args!("{key:?}"), allowed));
+    }
+    Ok(())
+}
+
 fn of_programs(field: &str, name: &str) -> Invalid {
     let allowed = "another name; run programs with `POST /v1/apps/triggered/{name}/run`";
     Invalid::new(field, format_args!("{name:?}, which is reserved for programs"), allowed)
@@ -44,6 +55,8 @@ mod tests {
         for queue in ["apps", "tenure.webhooks"] {
             assert_eq!(check_queue("queue", queue).unwrap_err().field, "queue", "{queue}");
         }
+        assert_eq!(check_key("limit_key", "timer/backup").unwrap_err().field, "limit_key");
+        assert!(check_key("limit_key", "timers/x").is_ok() && check_key("limit_key", "timer").is_ok());
         for kind in ["apps", "apps-x", "myapps.report", "tenure"] {
             assert!(check_kind("kind", kind).is_ok(), "{kind}");
         }

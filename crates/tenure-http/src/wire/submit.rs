@@ -9,6 +9,7 @@ use tenure::{
     Backoff, Draft, Invalid, JobId, Keep, Limit, Only, Retention, RetryPolicy, Timestamp, limits, seconds,
 };
 
+use super::reserved::check_key;
 use super::{check_kind, check_queue, shape};
 use crate::callbacks::target::URL_BYTES;
 
@@ -182,6 +183,8 @@ impl Submit {
             (id, said) => id.or(said),
         };
         let id = id.map(|id| id.chosen("id")).transpose()?;
+        self.ordering_key.as_deref().map_or(Ok(()), |key| check_key("ordering_key", key))?;
+        self.limit_key.as_deref().map_or(Ok(()), |key| check_key("limit_key", key))?;
         check_kind("kind", &self.kind)?;
         self.queue.as_deref().map_or(Ok(()), |queue| check_queue("queue", queue))?;
         let args = self.args.map_or_else(|| b"null".to_vec(), |args| args.get().as_bytes().to_vec());
@@ -358,6 +361,8 @@ mod tests {
         assert_eq!(refused(r#"{"kind":"tenure.bulk"}"#), "kind");
         assert_eq!(refused(r#"{"kind":"k","queue":"tenure.bulk"}"#), "queue");
         assert_eq!(refused(r#"{"kind":"apps.report"}"#), "kind");
+        assert_eq!(refused(r#"{"kind":"k","ordering_key":"timer/backup"}"#), "ordering_key");
+        assert_eq!(refused(r#"{"kind":"k","limit_key":"timer/backup","limit_max_running":9}"#), "limit_key");
         assert_eq!(refused(r#"{"kind":"k","queue":"apps"}"#), "queue");
     }
 

@@ -8,7 +8,7 @@ use tenure::{Name, TimerDraft};
 
 use crate::asking::{Service, Told};
 
-async fn offered(service: &Service, host: &str) {
+pub(crate) async fn offered(service: &Service, host: &str) {
     let now = service.tenure().now();
     let offer = |sort, name| Offer::new(sort, name, now);
     let apps = vec![

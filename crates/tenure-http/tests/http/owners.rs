@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde_json::json;
 use tenure_http::{NewAccessToken, Reach, Scope, Tokens};
 
+use crate::apps::offered;
 use crate::asking::{Asker, Service, Told};
 use crate::rights::{example, routes};
 
@@ -125,4 +126,85 @@ async fn a_job_of_the_library_belongs_to_no_token() {
     let id = service.tenure().enqueue_draft(draft).await.unwrap().id();
     let shop = Client::new(&service, &guarded, "shop", &[Scope::Enqueue]).await;
     assert_eq!(shop.ask("GET", &format!("/v1/jobs/{id}"), "").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn args_of_another_client_cannot_be_guessed_by_the_id_of_its_job() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let shop = Client::new(&service, &guarded, "shop", &[Scope::Enqueue]).await;
+    let id = shop.submit(json!({ "kind": "pay", "args": { "pin": 4711 } })).await.id();
+    for scopes in [&[Scope::Enqueue][..], &[Scope::Read, Scope::Enqueue], &[Scope::Manage]] {
+        let other = Client::new(&service, &guarded, "other", scopes).await;
+        let guess = |pin: u32| json!({ "id": id, "kind": "pay", "args": { "pin": pin } });
+        let mut answers = Vec::new();
+        for pin in [4711, 4712] {
+            let path = format!("/v1/jobs/{id}");
+            let body = json!({ "kind": "pay", "args": { "pin": pin } }).to_string();
+            let put = other.ask("PUT", &path, &body).await;
+            let batch = json!({ "jobs": [guess(pin)] }).to_string();
+            let each = json!({ "jobs": [guess(pin)], "atomic": false }).to_string();
+            let post = other.submit(guess(pin)).await;
+            let batch = other.ask("POST", "/v1/jobs/batch", &batch).await;
+            let each = other.ask("POST", "/v1/jobs/batch", &each).await;
+            assert_eq!((put.status, post.status), (StatusCode::CONFLICT, StatusCode::CONFLICT), "{put:?}");
+            answers.push([put.text, post.text, batch.text, each.text]);
+        }
+        assert_eq!(answers[0], answers[1], "{scopes:?}");
+    }
+    let body = json!({ "kind": "pay", "args": { "pin": 4711 } }).to_string();
+    let repeated = shop.ask("PUT", &format!("/v1/jobs/{id}"), &body).await;
+    assert!(repeated.status.is_success(), "{repeated:?}");
+}
+
+#[tokio::test]
+async fn a_repeated_request_is_answered_as_before_though_its_job_was_deleted() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let shop = Client::new(&service, &guarded, "shop", &[Scope::Enqueue]).await;
+    let (body, once) = (json!({ "kind": "pay" }).to_string(), "idempotency-key: order-7");
+    let send = async || guarded.ask("POST", "/v1/jobs", &[&shop.header, once], &body).await;
+    let id = send().await.id();
+    let path = format!("/v1/jobs/{id}");
+    for _ in 0..2 {
+        assert!(shop.ask("DELETE", &path, "").await.status.is_success());
+    }
+    assert_eq!(shop.ask("GET", &path, "").await.status, StatusCode::NOT_FOUND);
+    let again = send().await;
+    assert!(again.status.is_success() && again.id() == id, "{again:?}");
+}
+
+#[tokio::test]
+async fn a_client_follows_and_cancels_the_run_of_a_program_that_it_started() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    offered(&service, "one").await;
+    let shop = Client::new(&service, &guarded, "shop", &[Scope::Enqueue]).await;
+    let other = Client::new(&service, &guarded, "other", &[Scope::Enqueue]).await;
+    for has_schedule in [false, true] {
+        if has_schedule {
+            let job = tenure::Draft::raw("apps.report", &json!({})).queue("apps");
+            let timer = tenure::TimerDraft::of("apps.report", "every 1h", job);
+            service.tenure().timers().set(timer).await.unwrap();
+        }
+        let started = shop.ask("POST", "/v1/apps/triggered/report/run", "").await;
+        assert_eq!(started.status, StatusCode::ACCEPTED, "{started:?}");
+        let path = format!("/v1/jobs/{}", started.id());
+        assert_eq!(other.ask("GET", &path, "").await.status, StatusCode::NOT_FOUND);
+        assert_eq!(shop.ask("GET", &path, "").await.json()["enqueued_by"], "shop");
+        let cancelled = shop.ask("POST", &format!("{path}/cancel"), "").await;
+        assert_eq!(cancelled.json()["state"], "cancelled");
+    }
+}
+
+#[tokio::test]
+async fn keys_of_schedules_are_refused_so_that_no_client_stops_them() {
+    let service = Service::new();
+    for body in [
+        json!({ "kind": "x", "ordering_key": "timer/backup" }),
+        json!({ "kind": "x", "limit_key": "timer/backup", "limit_max_running": 1000 }),
+    ] {
+        let told = service.ask("POST", "/v1/jobs", &[], &body.to_string()).await;
+        assert_eq!(told.status, StatusCode::UNPROCESSABLE_ENTITY, "{told:?}");
+    }
 }

@@ -43,6 +43,11 @@ DECLARE
     answer text := 'new';
 BEGIN
     PERFORM refuse_reserved(asked->>'kind', asked->>'queue', job_id);
+    -- A job with such a key would hold back the runs of a schedule, or raise their limit.
+    IF job_terms::jsonb #>> '{ordering,key}' LIKE 'timer/%' OR job_terms::jsonb #>> '{limit,key}' LIKE 'timer/%' THEN
+        RAISE EXCEPTION 'the prefix timer/ is reserved for schedules: use other ordering and limit keys'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     SELECT l.kind, j.args, j.lane INTO there FROM job j JOIN lane l ON l.id = j.lane WHERE j.id = job_id;
     IF FOUND THEN
         INSERT INTO tally (lane, queued) VALUES (there.lane, 0);

@@ -95,7 +95,10 @@ impl Writing<'_> {
         let firing = match act {
             TimerAct::Pause { reason } => pause(timer, open, reason, self.now),
             TimerAct::Resume => resume(timer, open, self.now),
-            TimerAct::Trigger { id, args } => return self.trigger(timer, open, *id, args.clone()).await,
+            TimerAct::Trigger { id, args, owner } => {
+                let firing = trigger(timer, open, *id, args.clone(), self.now);
+                return self.trigger(timer, *id, firing.map(|firing| firing.owned_by(owner.clone()))).await;
+            }
             TimerAct::Backfill { from, to, again } => {
                 let mut past = past_slots(timer, (*from, *to), self.now);
                 if !again {
@@ -120,9 +123,8 @@ impl Writing<'_> {
     async fn trigger(
         &mut self,
         timer: &Timer,
-        open: &Open,
         id: JobId,
-        args: Option<Args>,
+        firing: Result<Firing, Refused>,
     ) -> Result<TimerOutcome, Fault> {
         let there = self.read(vec![rows::by_ids([id])]).await?;
         if let Some(row) = there.iter().flatten().next() {
@@ -130,7 +132,7 @@ impl Writing<'_> {
             let is_own = stored.job.terms.slot.as_ref().is_some_and(|slot| slot.is_trigger_of(timer.name()));
             return Ok(if is_own { TimerOutcome::Triggered(id) } else { TimerOutcome::IdTaken(id) });
         }
-        match trigger(timer, open, id, args, self.now) {
+        match firing {
             Ok(firing) => {
                 self.write_firing(timer, firing).await?;
                 Ok(TimerOutcome::Triggered(id))

@@ -200,7 +200,7 @@ impl Writing<'_> {
             TimerAct::Remove => return self.remove_timer(name),
             TimerAct::Pause { reason } => pause(&timer, &open, reason, self.now),
             TimerAct::Resume => resume(&timer, &open, self.now),
-            TimerAct::Trigger { id, args } => {
+            TimerAct::Trigger { id, args, owner } => {
                 if let Some(stored) = find(self.conn, *id)? {
                     let is_own = stored.job.terms.slot.as_ref().is_some_and(|slot| slot.is_trigger_of(name));
                     return Ok(if is_own {
@@ -210,7 +210,10 @@ impl Writing<'_> {
                     });
                 }
                 return match trigger(&timer, &open, *id, args.clone(), self.now) {
-                    Ok(firing) => self.write_firing(&timer, firing).map(|_| TimerOutcome::Triggered(*id)),
+                    Ok(firing) => {
+                        self.write_firing(&timer, firing.owned_by(owner.clone()))?;
+                        Ok(TimerOutcome::Triggered(*id))
+                    }
                     Err(Refused::Busy { job }) => Ok(TimerOutcome::Busy(job)),
                 };
             }

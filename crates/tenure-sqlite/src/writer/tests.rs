@@ -119,6 +119,21 @@ fn a_batch_that_is_refused_after_it_wrote_leaves_nothing_and_its_group_is_writte
     assert_eq!(count(&writer, "SELECT queued FROM lane"), 2);
 }
 
+#[test]
+fn a_transaction_that_is_run_again_still_tells_of_the_writes_of_other_processes() {
+    let (_directory, mut writer) = writer();
+    let (first, _) = enqueue(1, "default", 10);
+    writer.write(vec![first]);
+    let calls = writer.bulletin.calls();
+    let other = Connection::open(&writer.path).unwrap();
+    other.execute("UPDATE meta SET value = value + 1 WHERE name = 'asked'", []).unwrap();
+    let (Command::Enqueue(mut batch, reply), _) = enqueue(2, "default", 10) else { unreachable!() };
+    let (Command::Enqueue(taken, _), _) = enqueue(1, "default", 11) else { unreachable!() };
+    batch.extend(taken);
+    writer.write(vec![Command::Enqueue(batch, reply)]);
+    assert!(writer.bulletin.calls() > calls);
+}
+
 /// The counters say where it is worth looking, so they have to know what their own transaction did.
 #[test]
 fn a_change_over_a_filter_finds_what_its_own_group_has_just_put_in_line() {

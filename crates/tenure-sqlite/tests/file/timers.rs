@@ -239,7 +239,7 @@ fn a_record_names_its_job_wherever_it_comes_from() {
         store.set_timers(vec![starting], Some(host(1))).await.unwrap();
         let id = JobId::new(Timestamp::EPOCH, 7);
         clock.advance(Duration::from_secs(1));
-        store.change_timer(&name("a"), TimerAct::Trigger { id, args: None }).await.unwrap();
+        store.change_timer(&name("a"), TimerAct::Trigger { id, args: None, owner: None }).await.unwrap();
         clock.advance(MINUTE);
         fire(&store).await;
         let act = TimerAct::Backfill { from: clock.now().before(5 * MINUTE), to: clock.now(), again: false };

@@ -93,7 +93,7 @@ impl Life {
                 let id = JobId::new(self.clock.now(), number);
                 self.triggered.push(id);
                 let id = self.of(&self.triggered);
-                TimerAct::Trigger { id, args: None }
+                TimerAct::Trigger { id, args: None, owner: None }
             }
             5..7 => {
                 let (from, again) = (self.clock.now().before(self.span(20)), self.below(2) == 0);

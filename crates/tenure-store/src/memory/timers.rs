@@ -255,14 +255,14 @@ impl Rows {
         let firing = match act {
             TimerAct::Pause { reason } => pause(&timer, &open, &reason, now),
             TimerAct::Resume => resume(&timer, &open, now),
-            TimerAct::Trigger { id, args } => {
+            TimerAct::Trigger { id, args, owner } => {
                 if let Some(row) = self.find(id) {
                     let is_own = row.job.terms.slot.as_ref().is_some_and(|slot| slot.is_trigger_of(name));
                     return if is_own { TimerOutcome::Triggered(id) } else { TimerOutcome::IdTaken(id) };
                 }
                 return match trigger(&timer, &open, id, args, now) {
                     Ok(firing) => {
-                        self.write_firing(&timer, firing, now);
+                        self.write_firing(&timer, firing.owned_by(owner), now);
                         TimerOutcome::Triggered(id)
                     }
                     Err(Refused::Busy { job }) => TimerOutcome::Busy(job),

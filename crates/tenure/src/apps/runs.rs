@@ -29,6 +29,8 @@ pub struct Wanted {
     pub by: String,
     /// The id of its job; asking again under it begins nothing more.
     pub id: Option<JobId>,
+    /// Name of the client that the job belongs to ([`Draft::owner`]).
+    pub owner: Option<String>,
 }
 
 /// What became of a wish to run an app.
@@ -85,6 +87,9 @@ impl Apps<'_> {
         if let Some(id) = wanted.id {
             trigger = trigger.id(id);
         }
+        if let Some(owner) = &wanted.owner {
+            trigger = trigger.owner(owner);
+        }
         match trigger.await? {
             TimerOutcome::Triggered(id) => return Ok(Began::New(id)),
             TimerOutcome::Busy(id) => return Ok(Began::Busy(id)),
@@ -101,6 +106,9 @@ impl Apps<'_> {
         let mut draft = beside_timer(self.draft(name, offer.attempts, &wanted.args())?, &kind, offer)?;
         if let Some(id) = wanted.id {
             draft = draft.id(id);
+        }
+        if let Some(owner) = &wanted.owner {
+            draft = draft.owner(owner);
         }
         match self.tenure.enqueue_draft(draft).await? {
             Accepted::New(id) | Accepted::Repeated(id) | Accepted::Replaced { id, .. } => Ok(Began::New(id)),

@@ -19,11 +19,12 @@ pub struct Trigger<'a> {
     /// Of which kind its jobs have to be, so that they understand the args.
     kind: Option<&'static str>,
     args: Result<Option<Args>, Error>,
+    owner: Option<String>,
 }
 
 impl<'a> Trigger<'a> {
     pub(super) fn new(timers: Timers<'a>, name: &str) -> Self {
-        Self { timers, name: name.to_owned(), id: None, kind: None, args: Ok(None) }
+        Self { timers, name: name.to_owned(), id: None, kind: None, args: Ok(None), owner: None }
     }
 
     /// Replaces the args, for a job of the same kind; another kind is refused.
@@ -47,6 +48,12 @@ impl<'a> Trigger<'a> {
         self
     }
 
+    /// Sets the name of the client that the job belongs to ([`crate::Draft::owner`]).
+    pub fn owner(mut self, name: &str) -> Self {
+        self.owner = Some(name.to_owned());
+        self
+    }
+
     async fn ask(self) -> Result<TimerOutcome, Error> {
         let given = self.id.map(|id| id.chosen("id")).transpose()?;
         if let Some(kind) = self.kind {
@@ -57,7 +64,7 @@ impl<'a> Trigger<'a> {
         }
         // It is drawn once: what is repeated because its outcome was unknown is the same request.
         let id = given.unwrap_or_else(|| self.timers.tenure().new_id());
-        self.timers.change(&self.name, TimerAct::Trigger { id, args: self.args? }).await
+        self.timers.change(&self.name, TimerAct::Trigger { id, args: self.args?, owner: self.owner }).await
     }
 }
 
