@@ -39,7 +39,7 @@ pub(crate) enum Tokens {
     Create(Create),
     /// List access tokens without their secrets
     List(Asked<Nothing>),
-    /// Rotate an access token: print a new one, keep the old for a while
+    /// Rotate an access token and print the new one once
     Rotate(Rotate),
     /// Revoke an access token; takes effect within seconds
     #[command(aliases = ["rm", "delete", "remove"])]

@@ -20,7 +20,12 @@ pub(crate) fn options() -> OpenOptions {
 pub(crate) fn cautions(path: &Path) -> Vec<Caution> {
     use std::os::unix::fs::PermissionsExt;
     let mode_of = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
-    let mode = mode_of(path) & 0o777;
+    // The log and the shared memory of an older file can be wider than the file.
+    let mode = ["", "-wal", "-shm"].into_iter().fold(0, |mode, end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        mode | (mode_of(Path::new(&name)) & 0o777)
+    });
     // A folder that others cannot search protects every file below it.
     let is_reachable = std::fs::canonicalize(path)
         .is_ok_and(|path| path.ancestors().skip(1).all(|folder| mode_of(folder) & 0o001 != 0));
