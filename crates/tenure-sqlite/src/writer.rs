@@ -205,7 +205,7 @@ enum Undone {
     NeedsSavepoints,
     /// Without the command at this index it can be written.
     By(usize, Fault),
-    /// It cannot be written.
+    /// The transaction cannot be written.
     Whole(Fault),
 }
 

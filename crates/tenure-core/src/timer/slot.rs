@@ -105,7 +105,7 @@ pub enum Skipped {
     Edited,
     /// Another job has the ID of the run's job.
     IdTaken {
-        /// That job.
+        /// The job that has the ID.
         job: JobId,
     },
 }

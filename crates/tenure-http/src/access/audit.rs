@@ -39,7 +39,7 @@ impl Act {
         Self { who: who.words(), method, path, status: 0 }
     }
 
-    /// Returns true if it shows hidden values. Then it needs an entry, whatever else it does.
+    /// Returns true if it shows hidden values, which always needs an entry.
     pub(super) fn reveals(&self) -> bool {
         self.path.ends_with(REVEALS)
     }

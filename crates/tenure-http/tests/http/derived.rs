@@ -124,7 +124,7 @@ async fn a_client_takes_no_id_of_a_delivery() {
     assert_eq!((told.status.as_u16(), &told.json()["field"]), (422, &json!("id")), "{told:?}");
 }
 
-/// One delivery that could not be enqueued held up all webhooks.
+/// A delivery that could not be enqueued held up all webhooks.
 #[tokio::test]
 async fn a_delivery_whose_id_is_taken_is_skipped_and_holds_up_no_other() {
     let (place, mine, other) = (Place::new(), Receiver::new().await, Receiver::new().await);

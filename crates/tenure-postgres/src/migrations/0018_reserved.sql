@@ -1,4 +1,4 @@
--- What Tenure keeps for itself: kinds and queues whose jobs it enqueues, and ids that it derives.
+-- Reserved for Tenure itself: kinds and queues whose jobs it enqueues, and ids that it derives.
 
 DO $$ BEGIN PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true); END $$;
 
@@ -61,13 +61,13 @@ BEGIN
             WHERE NOT EXISTS (SELECT FROM job j WHERE j.id = a.value::uuid) LIMIT 1;
     END IF;
     SELECT q.fair, q.gone, q.terms, q.max_depth INTO of_queue FROM queue q WHERE q.name = coalesce(asked->>'queue', 'default');
-    -- Of what is there now: who holds up everybody until his transaction ends is not worth a few jobs too many.
+    -- Counts only committed jobs: a few jobs too many are better than a lock until the end of the transaction.
     IF of_queue.max_depth IS NOT NULL THEN
         SELECT of_queue.max_depth INTO full_at WHERE of_queue.max_depth <= (
             SELECT coalesce(sum(coalesce(t.scheduled, 0) + coalesce(t.queued, 0) + coalesce(t.blocked, 0)), 0) FROM tally t
             WHERE t.lane = ANY (ARRAY(SELECT l.id FROM lane l WHERE l.queue = coalesce(asked->>'queue', 'default'))));
     END IF;
-    -- What the job does not say, its queue says.
+    -- The terms of the queue fill in those that the job does not set.
     IF of_queue.terms IS NOT NULL THEN
         job_terms := (coalesce(jsonb_strip_nulls(jsonb_build_object('retry', of_queue.terms::jsonb->'retry',
             'retention', of_queue.terms::jsonb->'retention')), '{}') || coalesce(job_terms, '{}')::jsonb)::text;
@@ -113,7 +113,7 @@ BEGIN
         DELETE FROM unique_key k WHERE k.key = job_key AND k.until <= present;
         INSERT INTO unique_key (key, seq, id, until) VALUES (job_key, job_seq, job_id, key_until)
             ON CONFLICT (key) DO NOTHING;
-        -- Otherwise somebody has taken it meanwhile: whoever that is holds it now.
+        -- Otherwise another transaction has taken the key meanwhile.
         EXIT WHEN FOUND;
     END LOOP;
     IF missing IS NOT NULL THEN

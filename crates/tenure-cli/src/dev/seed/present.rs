@@ -65,7 +65,7 @@ impl Present {
         let some = [0, 1, 0, 2][usize::try_from(self.chance.below(4)).unwrap_or(0)];
         let jobs: Vec<Value> = (0..some).map(|_| job(&self.chance)).collect();
         let request = if turn.is_multiple_of(ASKED_EVERY) { Request::drawn(&self.chance) } else { None };
-        // One run is active at a time. A person who looks at the pages can start those that people requested before.
+        // Only one run is active at a time. A person who looks at the pages can start those that people requested before.
         if let Some(request) = request.filter(|request| request.by == "HTTP") {
             self.programs.run(&request).await?;
         }
