@@ -57,7 +57,7 @@ struct Add {
     /// Reject commands that change anything
     #[arg(long)]
     read_only: bool,
-    /// Send the access token over http:// to another machine, unencrypted
+    /// Send the access token to other machines over http://
     #[arg(long)]
     insecure_http: bool,
 }

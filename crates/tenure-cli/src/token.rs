@@ -154,7 +154,7 @@ fn replace(rotate: Rotate) -> Result<(), Failure> {
         let path = format!("{}/rotate", TOKENS.of(&id));
         let made = with.client.ask(&Ask::post(&path, &body))?.json()?;
         print_once(&made);
-        tell(&format!("the old token {} stays valid for {} s at most", safe::line(&id), overlap.as_secs()));
+        tell(&format!("the old token {} expires in {} s at the latest", safe::line(&id), overlap.as_secs()));
         Ok(())
     })
 }

@@ -140,8 +140,8 @@ impl NewJob {
         self.terms.check()
     }
 
-    /// Returns `true` if `stored` is the job that this one would have become: then it is a repetition. The stored one may have
-    /// been moved to another queue since. The job of another client is no repetition, or the args could be guessed.
+    /// Returns `true` if this job repeats `stored`: same kind, args and owner. The queue may differ, because `stored` may have
+    /// been moved. Without the owner, another client could confirm a guess of the args.
     #[must_use]
     pub fn repeats(&self, stored: &Job) -> bool {
         self.kind == stored.kind && self.args == stored.args && self.terms.owner == stored.terms.owner

@@ -46,7 +46,7 @@ pub(crate) struct Api {
     inner: Arc<Inner>,
     who: Who,
     reveals: bool,
-    /// Returns true if the jobs of other clients are not there for this request.
+    /// `true` if this request does not reach the jobs of other clients.
     own_only: bool,
     site: Site,
     /// The request, if its service decides which jobs it reaches.
@@ -441,7 +441,7 @@ impl Api {
         };
         let is_reached = |job: &JobRecord| self.reach().covers_job(job) && self.may_be_shown(job);
         let found = found.filter(is_reached).ok_or_else(|| self.missing(id))?;
-        if self.may_have_to_do_with(&found) {
+        if self.may_access(&found) {
             return Ok(found);
         }
         if !self.may_read() {
@@ -451,7 +451,7 @@ impl Api {
         Err(Problem::new(ProblemType::Forbidden, detail).with("needs", "manage"))
     }
 
-    fn may_have_to_do_with(&self, job: &JobRecord) -> bool {
+    fn may_access(&self, job: &JobRecord) -> bool {
         !self.own_only || job.terms.owner.as_deref() == self.who.name()
     }
 
@@ -486,7 +486,7 @@ impl Api {
         }
         match self.tenure().store().job(id).await {
             Ok(Some(job)) => {
-                !(self.reach().covers_job(&job) && self.may_be_shown(&job) && self.may_have_to_do_with(&job))
+                !(self.reach().covers_job(&job) && self.may_be_shown(&job) && self.may_access(&job))
             }
             Ok(None) => false,
             Err(_) => true,

@@ -46,7 +46,7 @@ pub struct Asked {
     site: Site,
 }
 
-/// Without the headers, which hold the client's credentials.
+/// Omits the headers, which hold the client's credentials.
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Asked").field("path", &self.path).finish_non_exhaustive()

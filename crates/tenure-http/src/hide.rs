@@ -34,7 +34,7 @@ const USUAL_WORDS: [&str; 3] = ["auth", "pass", "pin"];
 const MOST: usize = 100;
 const LONGEST: usize = 128;
 
-/// Names whose values are hidden from clients with read access only.
+/// Names whose values are hidden from clients with an access token.
 #[derive(Debug, Clone)]
 pub struct Hiding {
     /// Each in lower case, cut at its stars.

@@ -60,8 +60,8 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Returns a caution if the server is another machine and its identity is not checked. An `sslmode` that the
-    /// operator chose is no accident.
+    /// Returns a caution if the server is another machine and `sslmode` is `prefer`. An operator who sets `require` or
+    /// `disable` has decided not to check the server's identity.
     pub(crate) fn cautions(&self) -> Vec<Caution> {
         if self.tls.mode != Mode::Prefer {
             return Vec::new();

@@ -36,13 +36,13 @@ impl Rights {
         if self.no_new_privs { set_no_new_privs() } else { Ok(()) }
     }
 
-    /// Closes what this process, a supervisor that has opened nothing yet, has inherited.
+    /// Closes the descriptors that this supervisor inherited. Call it before the supervisor opens any file.
     pub(crate) fn close_descriptors(self) -> io::Result<()> {
         if self.closes_descriptors { close_descriptors() } else { Ok(()) }
     }
 }
 
-/// Descriptors that our own processes open close themselves in their children. Those of shells and service managers do not.
+/// Closes all descriptors above standard error. Our own are close-on-exec; those of shells and service managers are not.
 fn close_descriptors() -> io::Result<()> {
     const STANDARD_ERROR: i32 = 2;
     const OPEN: &str = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
@@ -57,11 +57,12 @@ fn close_descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// Prevents processes of the same user from reading this process's environment, memory and descriptors, by which a program
-/// could get the access of its host. It also prevents core dumps of this process. Nothing happens on other systems than Linux,
-/// and nothing keeps out the superuser.
+/// Prevents processes of the same user from reading this process's environment, memory and descriptors.
+///
+/// Otherwise a program could read its host's credentials. The setting also prevents core dumps of this process. On systems
+/// other than Linux, and for root, nothing changes.
 pub fn hide_this_process() {
-    // A sandbox may refuse the call. Programs run all the same, because separate users are the first line of defense.
+    // A sandbox may refuse the call. Programs run anyway, because separate users are the first line of defense.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }

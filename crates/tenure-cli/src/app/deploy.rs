@@ -168,8 +168,8 @@ fn differs_in_case(app: &App, to: &Path) -> Result<Option<String>, Failure> {
     Ok(None)
 }
 
-/// Returns the reason why a program may not be deployed if one of its links leads out of it. In the folder of programs, that
-/// link would lead elsewhere than in the package.
+/// Returns the reason to refuse a program with a link that leads out of it. After deployment, that link would point to
+/// another place than in the package.
 fn leads_out(app: &App) -> Result<Option<String>, Failure> {
     let folder = of_its_name(app);
     if folder.is_symlink() {

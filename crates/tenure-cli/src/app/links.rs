@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 /// Links that one link may lead through, as Linux has it.
 const MOST_LINKS: usize = 40;
 
-/// Returns true if a link below `root` leads out of it, or through too many other links. It is resolved by the files that
-/// exist: a path that looks harmless may pass through a second link.
+/// Returns true if a link below `root` leads out of it, or through too many other links. Follows the links on disk, because
+/// a harmless-looking path can pass through a second link.
 pub(super) fn leads_out(root: &Path, link: &Path) -> bool {
     let Ok(place) = link.strip_prefix(root) else { return true };
     // The parts that are left stand in reverse: the next one is the last.

@@ -66,7 +66,7 @@ pub(super) fn unpack(zip: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Adds up the sizes that a package says, before anything is unpacked.
+/// Refuses a package that declares too many entries or too many bytes, before anything is unpacked.
 fn check_size(archive: &Archive, buffer: &mut [u8]) -> io::Result<()> {
     let (mut entries, mut number, mut bytes) = (archive.entries(buffer), 0, 0_u64);
     while let Some(entry) = entries.next_entry().map_err(io::Error::other)? {
@@ -116,7 +116,7 @@ impl Unpacking<'_> {
         fs::set_permissions(path, Permissions::from_mode(if is_program { 0o755 } else { 0o644 }))
     }
 
-    /// Has what is packed read. The reader stops with an error as soon as there is more, less or other data than the package says.
+    /// Passes the unpacked data to `read`. Fails if its size or checksum differs from the package's entry.
     fn read(
         &self,
         entry: &ZipFileHeaderRecord<'_>,

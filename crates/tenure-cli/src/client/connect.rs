@@ -31,7 +31,7 @@ pub(crate) struct Connect {
     /// Read the access token from this file [env: TENURE_TOKEN_FILE]
     #[arg(long, value_name = "FILE", global = true, conflicts_with = "token", help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Send the access token over http:// to another machine, unencrypted [env: TENURE_INSECURE_HTTP]
+    /// Send the access token to other machines over http:// [env: TENURE_INSECURE_HTTP]
     #[arg(long, global = true, help_heading = "Server")]
     pub(crate) insecure_http: bool,
     /// Read this settings file before those of the user and the machine [env: TENURE_CONFIG]

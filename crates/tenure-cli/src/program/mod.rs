@@ -90,7 +90,7 @@ struct Granted {
     timeout_seconds: Option<f64>,
 }
 
-/// Without the token, and without the args, which may be secret.
+/// Omits the token and the args, which may be secret.
 impl fmt::Debug for Granted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Granted").field("id", &self.id).field("kind", &self.kind).finish_non_exhaustive()

@@ -256,7 +256,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Bool,
         variable: Some("TENURE_INSECURE_HTTP"),
         default: Some("false"),
-        about: "Send the access token over http:// to another machine, unencrypted",
+        about: "Send the access token to other machines over http://",
         ..PLAIN
     },
 ];

@@ -178,7 +178,7 @@ impl fmt::Display for Skipped {
             Self::TooLate => f.write_str("it was later than the allowed lateness"),
             Self::Paused => f.write_str("the schedule was paused"),
             Self::Edited => f.write_str("the schedule was changed"),
-            Self::IdTaken { job } => write!(f, "another job has the ID of its job, {job}"),
+            Self::IdTaken { job } => write!(f, "another job already has the ID {job}"),
         }
     }
 }

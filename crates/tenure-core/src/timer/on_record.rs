@@ -1,5 +1,5 @@
 //! Slots that are on record already: somebody removed a timer and set it again while the clock was put back, or a reply
-//! was lost and a wish comes once more. What was decided stays. And slots whose job IDs other jobs have.
+//! was lost and the request is repeated. The first decision stays. Also slots whose job IDs belong to other jobs.
 
 use std::collections::BTreeSet;
 
@@ -94,8 +94,8 @@ impl Firing {
         taken
     }
 
-    /// Takes back the jobs of slots that were on record before, or whose IDs other jobs have. They are not enqueued, so they do not count, and they
-    /// cancel nothing. `before` is the timer as it was.
+    /// Removes the jobs of slots that were on record before, or whose IDs belong to other jobs. These jobs are not
+    /// enqueued, are not counted, and cancel nothing. `before` is the timer before the firing.
     pub fn take_back(&mut self, decided: &BTreeSet<JobId>, before: &Timer, now: Timestamp) {
         if decided.is_empty() {
             return;

@@ -23,7 +23,7 @@ const TAKEN_BACK: &str = "unknown, expired or revoked access token";
 #[derive(Debug, Clone)]
 pub(crate) struct Who(pub Option<Arc<(AccessToken, String)>>);
 
-/// A mark of requests that have to do only with jobs that the client itself enqueued.
+/// Marks a request that reaches only the client's own jobs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnOnly;
 
@@ -45,7 +45,7 @@ impl Who {
         self.0.as_ref().map(|found| found.0.id.as_str())
     }
 
-    /// The name of the access token, to which the jobs that it enqueues belong.
+    /// Returns the name of the access token, which owns the jobs that the token enqueues.
     pub(crate) fn name(&self) -> Option<&str> {
         self.0.as_ref().map(|found| found.0.name.as_str())
     }

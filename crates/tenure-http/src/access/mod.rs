@@ -101,11 +101,11 @@ impl Needs {
         }
     }
 
-    /// Returns `true` if only the scope `enqueue` lets a token with these scopes in. Such a token has to do with the jobs that it
-    /// enqueued, and no others.
+    /// Returns `true` if only the scope `enqueue` admits a token with these scopes. Such a token reaches only the jobs that
+    /// tokens of its name enqueued.
     pub(crate) fn are_met_by_enqueue_alone(self, by: &[Scope]) -> bool {
         let Self::One(of) = self else { return false };
-        // A token that may read sees the jobs that its own ones meet.
+        // On a route that `manage` does not open, `read` is enough to see jobs of other clients.
         let more = if of.contains(&Scope::Manage) { Scope::Manage } else { Scope::Read };
         of.contains(&Scope::Enqueue) && !by.iter().any(|has| has.gives(more))
     }

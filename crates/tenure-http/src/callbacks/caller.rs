@@ -52,8 +52,8 @@ pub(crate) struct Heard {
 pub(crate) enum NoAnswer {
     /// The address may not be called. It is in the server's log only: otherwise clients could resolve internal names.
     #[error(
-        "the address of the host is not allowed: it must be public, with https, or set with --allow-callback-to; the \
-         server's log names it"
+        "the host's address is not allowed; expected a public address over https, or one in --allow-callback-to; \
+         see the server's log for the address"
     )]
     Refused,
     /// Nobody was reached, or nobody answered.

@@ -179,7 +179,7 @@ impl Delivery<'_> {
 
     async fn skip(&self, tenure: &Tenure, error: &Error) -> Result<(), Error> {
         let (webhook, event) = (&self.webhook.id, &self.event.event.id);
-        tracing::error!(%webhook, %event, %error, "skipped an event that cannot be enqueued for a webhook");
+        tracing::error!(%webhook, %event, %error, "skipped an event: cannot enqueue its delivery to the webhook");
         let skipped = SkippedEvent { at: tenure.now(), why: format!("event {event}: {error}") };
         let change = |kept: &mut Kept| kept.skipped = Some(skipped.clone());
         Webhooks::of(tenure).change(webhook, change, Vec::new()).await.map(drop)

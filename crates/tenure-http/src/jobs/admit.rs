@@ -13,7 +13,7 @@ const USUAL_QUEUE: &str = "default";
 
 /// Jobs that a job may depend on.
 const AFTER: &str =
-    "IDs of jobs that this token may see: add the scope read to depend on jobs of other clients";
+    "IDs of existing jobs that this token can see; for jobs of other clients it needs the scope read";
 
 /// The job as the library takes it, if whoever asks may enqueue it.
 pub(crate) async fn admitted(api: &Api, submit: Submit, id: Option<JobId>) -> Result<Draft, Problem> {

@@ -116,7 +116,8 @@ async fn met(api: &Api, accepted: Accepted) -> Result<(), Problem> {
         }
         Accepted::Existing(_) => (
             ProblemType::UniqueConflict,
-            "a job of another client holds the unique key; use a token of the same name, or one with the scope read",
+            "a job that this token cannot see holds the unique key; use a token that can see it: one of the same name, \
+             or one with the scope read for its queue and kind",
         ),
     };
     // A job that was accepted and deleted since is told as accepted.

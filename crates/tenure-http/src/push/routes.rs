@@ -89,7 +89,7 @@ pub(crate) struct EndpointAsk {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EndpointPatch {
-    /// URL that jobs are sent to. If it moves to another origin, the stored headers are not sent there: pass `headers` too.
+    /// URL that jobs are sent to. If its scheme, host or port changes and headers are stored, pass `headers` too.
     #[schemars(length(min = 1, max = URL_BYTES))]
     url: Option<String>,
     /// Queues to serve.
@@ -335,7 +335,7 @@ fn check_kept_headers(kept: &Kept, url: Option<&str>) -> Result<(), Invalid> {
     if Target::read(&kept.url).is_ok_and(|before| before.has_origin_of(&target)) {
         return Ok(());
     }
-    let allowed = "headers in the same request, because the URL moves to another origin; {} sends none";
+    let allowed = "headers in the same request ({} for none), because the new URL has another origin";
     Err(Invalid::new("headers", "none", allowed))
 }
 

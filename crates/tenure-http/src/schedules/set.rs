@@ -139,7 +139,7 @@ pub(crate) async fn patch(
     for _ in 0..TRIES {
         let timer = there(&api, &name).await?;
         let agreed = NewTimer::clone(&timer.agreed);
-        not_of_a_program(&agreed)?;
+        check_not_of_program(&agreed)?;
         if let Some(args) = patch.job.as_ref().and_then(|job| job.args.as_deref()) {
             let within = |problem: Problem| problem.with("field", "job.args");
             admit::check_args(&api, &agreed.job.kind, args).await.map_err(within)?;
@@ -162,7 +162,7 @@ pub(crate) async fn patch(
 
 /// Refuses to change the schedule of a program: its host sets it from its settings, and the policies keep the program to
 /// one run at a time.
-fn not_of_a_program(agreed: &NewTimer) -> Result<(), Problem> {
+fn check_not_of_program(agreed: &NewTimer) -> Result<(), Problem> {
     let is_free = check_kind("kind", agreed.job.kind.as_str())
         .and_then(|()| check_queue("queue", agreed.job.queue.as_str()));
     is_free.map_err(|_| {

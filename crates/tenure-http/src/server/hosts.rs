@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, Uri};
 #[derive(Debug, Clone)]
 pub(crate) struct Hosts {
     names: Vec<String>,
-    /// Where browsers reach the server, if a proxy stands between.
+    /// The server's public origin, if it is behind a proxy.
     public: Option<Origin>,
 }
 
@@ -58,8 +58,8 @@ impl Hosts {
         if is_allowed { Addressed::Here } else { Addressed::Elsewhere }
     }
 
-    /// Returns true if the request comes from a page of this server, or from no page. Browsers say so of themselves, and a
-    /// page cannot change it.
+    /// Returns true if the request comes from a page of this server, or from no page. Browsers set these headers, and a
+    /// page cannot change them.
     ///
     /// A page on another port of the same host is another origin. `Sec-Fetch-Site` tells it apart. For a browser that does
     /// not send that header, the origin must be that of the public URL, or have the host and port of the request.

@@ -67,7 +67,7 @@ pub struct Options {
     pub public_url: Option<String>,
     /// Proxies whose `X-Forwarded-For` names the client's address.
     pub trusted_proxies: Vec<Network>,
-    /// Names whose values are hidden from clients with read access only.
+    /// Names whose values are hidden from clients with an access token.
     pub hiding: Hiding,
     /// Counts all kinds of a queue together in the metrics, for a store with very many kinds.
     pub kinds_together: bool,

@@ -1,7 +1,7 @@
 //! What people want of a timer.
 
 use tenure_core::{
-    Args, Firing, JobId, Name, Open, Refused, Timer, backfill, past_slots, pause, remove, resume, trigger,
+    Firing, JobId, Name, Open, Refused, Timer, backfill, past_slots, pause, remove, resume, trigger,
 };
 use tenure_store::{Fault, TimerAct, TimerOutcome, TimerSeen};
 

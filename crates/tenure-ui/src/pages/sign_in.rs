@@ -17,8 +17,9 @@ pub(crate) fn form(visit: &Visit, wrong: Option<&str>) -> Markup {
     html! {
         section.card.narrow {
             h1 { "Sign in" }
-            p { "Paste an access token. Create one on the server's machine with "
-                code { "tenure token create --db …" } ", or with an " code { "admin" } " token through the server." }
+            p { "Paste an access token. To create one, run " code { "tenure token create --db …" }
+                " on the server's machine. With an " code { "admin" } " token, "
+                code { "tenure token create" } " also works through the server." }
             @if let Some(wrong) = wrong { p #wrong .wrong role="alert" { (wrong) } }
             form.stack method="post" action=(visit.at("sign-in")) {
                 (proof(visit))
