@@ -324,6 +324,7 @@ old holders are rejected. Back up a PostgreSQL database with pg_dump.",
     page("db copy", &["tenure db copy --from jobs.db --to postgres://me@db.example/jobs"]),
     page("bench", &["tenure bench --quick", "tenure bench --figure life --floor"]),
     page("token", &["tenure token list --db jobs.db"]),
+    page("token rotate", &["tenure token rotate 3f0a1c7e --db jobs.db --overlap 2h"]),
     page(
         "token create",
         &["tenure token create --db jobs.db --name ci --scope enqueue --scope read --expires 90d"],

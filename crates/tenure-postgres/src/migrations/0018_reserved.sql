@@ -130,6 +130,11 @@ BEGIN
     job_lane := lane_of(coalesce(asked->>'queue', 'default'), asked->>'kind');
     INSERT INTO job (seq, id, lane, priority, created, due, terms, args)
         VALUES (job_seq, job_id, job_lane, job_priority, present, job_due, job_terms, job_args);
+    IF jsonb_array_length(asked->'after') > 0 THEN
+        INSERT INTO needed_by (other, waiter) SELECT j.seq, job_seq FROM job j
+            WHERE j.id = ANY (ARRAY(SELECT a.value::uuid FROM jsonb_array_elements_text(asked->'after') a))
+            ON CONFLICT DO NOTHING;
+    END IF;
     IF jsonb_array_length(asked->'tags') > 0 THEN
         INSERT INTO tag (tag, seq, id) SELECT t.value, job_seq, job_id
             FROM jsonb_array_elements_text(asked->'tags') t ON CONFLICT DO NOTHING;
