@@ -69,7 +69,7 @@ fn the_token_of_a_context_or_a_file_goes_to_no_other_server() {
     assert!(Settings::of(&named, &said).unwrap().token.is_none());
 }
 
-/// The warning that there was before came too late: the token was sent all the same.
+/// Before, the client sent the token and only then printed a warning.
 #[test]
 fn a_token_goes_to_another_machine_over_plain_http_only_if_that_is_allowed() {
     let folder = tempfile::tempdir().unwrap();

@@ -120,7 +120,7 @@ async fn met(api: &Api, accepted: Accepted) -> Result<(), Problem> {
              or one with the scope read for its queue and kind",
         ),
     };
-    // A job that was accepted and deleted since is told as accepted.
+    // If the job was deleted meanwhile, its client still gets the first answer.
     if api.conceals(accepted.id()).await { Err(Problem::new(kind, detail)) } else { Ok(()) }
 }
 

@@ -79,7 +79,7 @@ async fn a_client_takes_no_id_of_a_scheduled_run() {
     assert_eq!((&run["outcome"], &run["job_id"]), (&json!("ran"), &json!(id.to_string())), "{run}");
 }
 
-/// A token that only enqueues reaches jobs whose ID its client knows. A computed ID is not known.
+/// A token that may only enqueue reaches the jobs of its own name. A computed ID gives no access.
 #[tokio::test]
 async fn a_token_that_only_enqueues_does_not_reach_jobs_by_ids_that_it_computed() {
     let mut service = Service::new();
