@@ -14,11 +14,10 @@ const INSERT: &str = "INSERT INTO job (seq, id, lane, priority, due, created, si
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";
 
 // Jobs of a batch are given their places together, but for those that were given theirs singly; a job of it
-// that was cancelled at once has none. `OR FAIL` here and elsewhere: an error undoes the whole transaction, so SQLite need
-// not copy pages to undo one statement.
-pub(crate) const IN_LINE: &str = "INSERT OR FAIL INTO ready (lane, priority, round, due, seq, begun)
+// that was cancelled at once has none.
+pub(crate) const IN_LINE: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun)
      SELECT lane, priority, 0, due, seq, 0 FROM job WHERE seq >= ?1 AND due <= ?2 AND singly = 0";
-pub(crate) const IN_DIARY: &str = "INSERT OR FAIL INTO later (lane, priority, due, seq, begun, singly)
+pub(crate) const IN_DIARY: &str = "INSERT INTO later (lane, priority, due, seq, begun, singly)
      SELECT lane, priority, due, seq, 0, 0 FROM job WHERE seq >= ?1 AND due > ?2 AND singly = 0";
 
 /// Jobs of a batch that are stored and have no place yet.
@@ -49,7 +48,7 @@ impl Writing<'_> {
 
     /// Stores a batch, or nothing of it.
     pub(crate) fn enqueue_where(&mut self, room: Room, batch: &[NewJob]) -> Result<Enqueued> {
-        let mark = self.mark_batch()?;
+        let mark = self.mark("batch")?;
         let mut insert = self.conn.prepare_cached(INSERT)?;
         let mut unplaced = Unplaced::default();
         let mut accepted = Vec::with_capacity(batch.len());

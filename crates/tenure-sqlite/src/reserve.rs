@@ -28,7 +28,7 @@ pub(crate) const LINE: &str =
 pub(crate) const PLACES: &str = "SELECT priority, round, due, seq, limit_id FROM ready
      WHERE lane = ?1 AND due <= ?2 AND (priority, round, due, seq) > (?3, ?4, ?5, ?6)
      ORDER BY priority, round, due, seq LIMIT ?7 + 0";
-pub(crate) const BEGIN: &str = "INSERT OR FAIL INTO standing
+pub(crate) const BEGIN: &str = "INSERT INTO standing
          (seq, lane, state, fence, attempt, delivery, due, until, lapse, started, holder, limit_id)
      SELECT seq, lane, 1, ?7 + 1, 1, 1, due, ?8, ?8, ?6, ?9, limit_id FROM ready
      WHERE lane = ?1 AND (priority, round, due, seq) <= (?2, ?3, ?4, ?5) AND due <= ?6

@@ -112,9 +112,8 @@ impl Writer {
     /// the others are written without it.
     fn write(&mut self, mut group: Vec<Command>) {
         self.company = Company { commands: group.len(), commit_took: Duration::ZERO };
-        let mut has_savepoints = false;
         loop {
-            let undone = match self.transact(&mut group, has_savepoints) {
+            let undone = match self.transact(&mut group) {
                 Ok(news) => {
                     // Hints come first: whoever has its answer finds them there.
                     news.publish(&self.bulletin);
@@ -123,32 +122,26 @@ impl Writer {
                 }
                 Err(undone) => undone,
             };
-            match undone {
-                Undone::NeedsSavepoints => has_savepoints = true,
-                Undone::By(culprit, fault) => {
-                    let fault = of_file(&self.path, fault);
-                    tracing::warn!(%fault, "write failed");
-                    group.remove(culprit).answer(Err(fault));
+            let fault = of_file(&self.path, undone.fault);
+            let Some(culprit) = undone.culprit else {
+                if self.outage.failed(&fault, self.clock.moment()) {
+                    tracing::warn!(%fault, "transactions fail until this passes");
                 }
-                Undone::Whole(fault) => return self.fail(group, &of_file(&self.path, fault)),
-            }
+                group.into_iter().for_each(|command| command.answer(Err(fault.clone())));
+                return;
+            };
+            tracing::warn!(%fault, "write failed");
+            group.remove(culprit).answer(Err(fault));
         }
     }
 
-    fn fail(&mut self, group: Vec<Command>, fault: &Fault) {
-        if self.outage.failed(fault, self.clock.moment()) {
-            tracing::warn!(%fault, "transactions fail until this passes");
-        }
-        group.into_iter().for_each(|command| command.answer(Err(fault.clone())));
-    }
-
-    fn transact(&mut self, group: &mut [Command], has_savepoints: bool) -> std::result::Result<News, Undone> {
+    fn transact(&mut self, group: &mut [Command]) -> std::result::Result<News, Undone> {
         let before = self.conn.total_changes();
         execute(&self.conn, "BEGIN IMMEDIATE").map_err(|error| {
             let is_busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
-            Undone::Whole(if is_busy { held_for_too_long(&self.path) } else { fault_of(&error) })
+            Undone::whole(if is_busy { held_for_too_long(&self.path) } else { fault_of(&error) })
         })?;
-        let news = match self.work(group, has_savepoints) {
+        let news = match self.work(group) {
             Ok(news) => news,
             Err(undone) => {
                 self.roll_back();
@@ -159,7 +152,7 @@ impl Writer {
         let began = self.clock.moment();
         if let Err(error) = execute(&self.conn, "COMMIT") {
             let rolled_back = self.roll_back();
-            return Err(Undone::Whole(fault_of_commit(&error, rolled_back)));
+            return Err(Undone::whole(fault_of_commit(&error, rolled_back)));
         }
         if !wrote {
             return Ok(news);
@@ -176,17 +169,12 @@ impl Writer {
         Ok(news)
     }
 
-    fn work(&mut self, group: &mut [Command], has_savepoints: bool) -> std::result::Result<News, Undone> {
-        let whole = |error: Error| Undone::Whole(fault_of(&error));
+    fn work(&mut self, group: &mut [Command]) -> std::result::Result<News, Undone> {
+        let whole = |error: Error| Undone::whole(fault_of(&error));
         let (now, is_heard) = (self.memory.steps.look(&*self.clock), self.bulletin.is_heard());
-        let mut writing =
-            Writing::begin(&self.conn, &mut self.memory, now, is_heard, has_savepoints).map_err(whole)?;
+        let mut writing = Writing::begin(&self.conn, &mut self.memory, now, is_heard).map_err(whole)?;
         for (index, command) in group.iter_mut().enumerate() {
-            let written = command.write(&mut writing);
-            if writing.needs_savepoints {
-                return Err(Undone::NeedsSavepoints);
-            }
-            written.map_err(|error| Undone::by(index, &error))?;
+            command.write(&mut writing).map_err(|error| Undone::by(index, &error))?;
         }
         writing.finish().map_err(whole)
     }
@@ -200,19 +188,20 @@ impl Writer {
 }
 
 /// Why a transaction was not written.
-enum Undone {
-    /// A batch has to be undone alone: with savepoints the transaction can be written.
-    NeedsSavepoints,
-    /// Without the command at this index it can be written.
-    By(usize, Fault),
-    /// The transaction cannot be written.
-    Whole(Fault),
+struct Undone {
+    fault: Fault,
+    /// The command without which it may be written.
+    culprit: Option<usize>,
 }
 
 impl Undone {
+    fn whole(fault: Fault) -> Self {
+        Self { fault, culprit: None }
+    }
+
     fn by(index: usize, error: &Error) -> Self {
         // Any other error is one of the file or the disk, which no command can help.
-        if is_unreadable(error) { Self::By(index, fault_of(error)) } else { Self::Whole(fault_of(error)) }
+        Self { fault: fault_of(error), culprit: is_unreadable(error).then_some(index) }
     }
 }
 

@@ -52,11 +52,6 @@ pub(crate) struct Writing<'w> {
     pub line: Vec<Joined>,
     /// Number of rows that this connection had changed at the beginning.
     changes: u64,
-    /// `true` if a refused batch can be undone alone. A savepoint costs a copy of each page that is changed after it.
-    has_savepoints: bool,
-    /// `true` once a batch was refused after it had written, without a savepoint: the whole transaction has to be undone and
-    /// run again with savepoints.
-    pub needs_savepoints: bool,
 }
 
 /// What to tell once the transaction is durable.
@@ -76,9 +71,7 @@ pub(crate) struct News {
 /// How a transaction was before something that may have to be undone.
 #[derive(Debug)]
 pub(crate) struct Mark {
-    /// The savepoint, unless the transaction does without.
-    savepoint: Option<&'static str>,
-    changes: u64,
+    name: &'static str,
     lanes: LanesMark,
     keyed: KeyedMark,
     last_seq: Option<i64>,
@@ -140,7 +133,6 @@ impl<'w> Writing<'w> {
         memory: &'w mut Memory,
         now: Timestamp,
         is_heard: bool,
-        has_savepoints: bool,
     ) -> Result<Self> {
         let mut news = News { is_heard, ..News::default() };
         if memory.others_have_written(conn)? {
@@ -155,18 +147,7 @@ impl<'w> Writing<'w> {
             memory.lanes.refresh(conn)?;
         }
         let changes = conn.total_changes();
-        let line = Vec::new();
-        Ok(Self {
-            conn,
-            memory,
-            now,
-            news,
-            frees: false,
-            line,
-            changes,
-            has_savepoints,
-            needs_savepoints: false,
-        })
+        Ok(Self { conn, memory, now, news, frees: false, line: Vec::new(), changes })
     }
 
     /// Writes what is written once a transaction.
@@ -272,40 +253,25 @@ impl<'w> Writing<'w> {
 
     /// Begins something that may have to be undone within the transaction. Nested marks need different names.
     pub(crate) fn mark(&mut self, name: &'static str) -> Result<Mark> {
-        let mut mark = self.mark_memory()?;
-        self.conn.prepare_cached(&format!("SAVEPOINT {name}"))?.execute(params![])?;
-        mark.savepoint = Some(name);
-        Ok(mark)
-    }
-
-    /// Begins a batch, which is seldom undone: only a transaction that is run again takes a savepoint for it.
-    pub(crate) fn mark_batch(&mut self) -> Result<Mark> {
-        if self.has_savepoints { self.mark("batch") } else { self.mark_memory() }
-    }
-
-    /// Keeps what memory holds, after writing the rest to the file, where a savepoint can undo it.
-    fn mark_memory(&mut self) -> Result<Mark> {
+        // Memory cannot be undone, so its rows go to the file first.
         self.write_line()?;
         self.flush_keys()?;
+        self.conn.prepare_cached(&format!("SAVEPOINT {name}"))?.execute(params![])?;
         let (lanes, last_seq) = (self.memory.lanes.mark(), self.memory.last_seq);
-        let (keyed, changes) = (self.memory.keyed.mark(), self.conn.total_changes());
-        Ok(Mark { savepoint: None, changes, lanes, keyed, last_seq, events: self.news.events.len() })
+        let keyed = self.memory.keyed.mark();
+        Ok(Mark { name, lanes, keyed, last_seq, events: self.news.events.len() })
     }
 
     /// Keeps the changes since the mark.
     pub(crate) fn keep(&self, mark: &Mark) -> Result<()> {
-        if let Some(name) = mark.savepoint {
-            self.conn.prepare_cached(&format!("RELEASE {name}"))?.execute(params![])?;
-        }
+        self.conn.prepare_cached(&format!("RELEASE {}", mark.name))?.execute(params![])?;
         Ok(())
     }
 
     /// Undoes the changes since the mark.
     pub(crate) fn back_to(&mut self, mark: Mark) -> Result<()> {
-        match mark.savepoint {
-            Some(name) => self.conn.execute_batch(&format!("ROLLBACK TO {name}; RELEASE {name}"))?,
-            None => self.needs_savepoints |= self.conn.total_changes() > mark.changes,
-        }
+        let name = mark.name;
+        self.conn.execute_batch(&format!("ROLLBACK TO {name}; RELEASE {name}"))?;
         self.memory.lanes.back_to(self.conn, mark.lanes)?;
         self.memory.keyed.back_to(mark.keyed);
         self.line.clear();

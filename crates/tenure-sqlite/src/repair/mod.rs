@@ -97,7 +97,7 @@ fn repair_in(conn: &Connection, memory: &mut Memory, clock: &dyn Clock) -> Resul
         told.rows = rows + taken;
         lost.extend(limit);
     }
-    let mut writing = Writing::begin(conn, memory, now, false, true)?;
+    let mut writing = Writing::begin(conn, memory, now, false)?;
     for (keeper, told) in keepers.iter().zip(&mut moved) {
         told.rows += writing.take_damage(keeper)?;
     }

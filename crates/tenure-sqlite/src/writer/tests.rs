@@ -120,17 +120,23 @@ fn a_batch_that_is_refused_after_it_wrote_leaves_nothing_and_its_group_is_writte
 }
 
 #[test]
-fn a_transaction_that_is_run_again_still_tells_of_the_writes_of_other_processes() {
+fn a_write_after_one_that_was_undone_still_tells_of_the_writes_of_other_processes() {
     let (_directory, mut writer) = writer();
     let (first, _) = enqueue(1, "default", 10);
     writer.write(vec![first]);
     let calls = writer.bulletin.calls();
     let other = Connection::open(&writer.path).unwrap();
     other.execute("UPDATE meta SET value = value + 1 WHERE name = 'asked'", []).unwrap();
-    let (Command::Enqueue(mut batch, reply), _) = enqueue(2, "default", 10) else { unreachable!() };
-    let (Command::Enqueue(taken, _), _) = enqueue(1, "default", 11) else { unreachable!() };
-    batch.extend(taken);
-    writer.write(vec![Command::Enqueue(batch, reply)]);
+    let pages = count(&writer, "PRAGMA page_count");
+    count(&writer, &format!("PRAGMA max_page_count = {}", pages + 3));
+    let (large, mut undone) = enqueue(2, "default", 200_000);
+    writer.write(vec![large]);
+    undone.try_recv().unwrap().unwrap_err();
+    assert_eq!(writer.bulletin.calls(), calls);
+    count(&writer, "PRAGMA max_page_count = 1000000");
+    // A claim of no job writes nothing that others would be told of.
+    let (nothing, _) = reserve(0);
+    writer.write(vec![nothing]);
     assert!(writer.bulletin.calls() > calls);
 }
 
