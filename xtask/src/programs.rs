@@ -37,7 +37,7 @@ const DOCUMENTATION: &str = "the documentation and its examples";
 const BOOK: &str = "the book";
 
 /// More threads than processors: most tests wait for servers and processes.
-const THREADS: &str = "--test-threads=4";
+const THREADS: &str = "--test-threads=8";
 
 /// A module with a lane of its own: its tests take turns with one browser, for as long as all others of its program.
 const BROWSER: (&str, &str) = ("tenure_cli it", "browser::");
@@ -52,6 +52,7 @@ const LONG: &[(&str, &str)] = &[
     ("tenure_cli it", "generators::linters_find_no_error_in_the_descriptions"),
     ("tenure_cli it", "apps::records::a_hundred_programs_with_a_mebibyte_each"),
     ("tenure_cli it", "stops::it_ends_well_at_a_hundred_moments"),
+    ("tenure_sim it", "seeds::a_thousand_more_seeds_break_no_promise"),
     ("tenure_postgres it", "failover::ten_lagging_replicas_that_are_promoted_grant_no_fence_twice"),
 ];
 

@@ -23,8 +23,8 @@ const DRIVER: &str = "playwright==1.65.2";
 const AXE: &str = "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz";
 const AXE_SHA512: &str = "1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5";
 const CHROMIUM: &str = "/usr/bin/chromium";
-/// One browser at a time: two of them and their servers would only wait for each other.
-static TURN: Mutex<()> = Mutex::new(());
+/// The story of all pages takes as long as all others. Two browsers at a time keep both processors busy.
+static TURNS: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
 
 /// Where all of it is; none where it is not there and may not be installed, which is said, and is a mistake where everything
 /// is to be tried.
@@ -115,7 +115,8 @@ fn started(folder: &Path) -> (Program, String) {
 /// Has a story played in the browser, on a server that is filled. It tells what it has seen.
 fn played(story: &str) {
     let Some(tools) = &*TOOLS else { return };
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = &TURNS[usize::from(story == "pages")];
+    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempdir().unwrap();
     for file in fs::read_dir(FILLED.path()).unwrap() {
         let file = file.unwrap();
