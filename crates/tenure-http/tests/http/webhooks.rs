@@ -417,3 +417,26 @@ async fn a_delivery_is_neither_made_nor_taken_by_others() {
     assert_eq!(told["jobs"], json!([]), "{told}");
     assert_eq!(serving.ask("POST", "/v1/claim", r#"{"queues":["tenure.webhooks"]}"#).await.0, 422);
 }
+
+/// The settings of an operator may refer to files and commands. A client must not read the server's files by it.
+#[tokio::test]
+async fn a_reference_that_a_client_sends_is_no_more_than_its_text() {
+    let (place, receiver) = (Place::new(), Receiver::new().await);
+    let serving = place.serve_only(&Network::loopback()).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let hush = format!("whsec_{}", "QUFB".repeat(8));
+    std::fs::write(file.path(), &hush).unwrap();
+    let (of_file, of_command) =
+        (format!("file:{}", file.path().display()), format!("cmd:cat {}", file.path().display()));
+    for reference in [&of_file, &of_command, &"env:PATH".to_owned()] {
+        let ask = json!({ "url": receiver.url, "types": ["job.*"], "secret": reference });
+        let (status, told) = serving.ask("POST", "/v1/webhooks", &ask.to_string()).await;
+        assert!(status == 400 && told["field"] == "secret" && !told.to_string().contains(&hush), "{told}");
+    }
+    let headers = json!({ "authorization": of_file, "x-key": of_command });
+    let ask = json!({ "name": "does", "url": receiver.url, "queues": ["default"], "headers": headers });
+    assert_eq!(serving.ask("POST", "/v1/endpoints", &ask.to_string()).await.0, 201);
+    assert_eq!(serving.ask("POST", "/v1/jobs", r#"{"kind":"bill"}"#).await.0, 202);
+    let got = receiver.has(1).await.remove(0);
+    assert_eq!((got.header("authorization"), got.header("x-key")), (of_file.as_str(), of_command.as_str()));
+}
