@@ -92,7 +92,7 @@ fn of_command(line: &str, within: Duration) -> Result<String, String> {
     let mut words = line.split_whitespace();
     let program = words.next().ok_or("expected a program and its arguments")?;
     let mut command = Command::new(program);
-    // A group of its own, so that a timeout ends the processes that it has started as well.
+    // A separate process group: a timeout ends the processes that the command has started as well.
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
     let child = command.spawn().map_err(|error| error.to_string())?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
