@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use tenure_http::Network;
+use tenure_http::Egress;
 
 use crate::client::Connect;
 use crate::declared::{self, Declared};
@@ -184,7 +184,7 @@ fn plural(number: usize) -> &'static str {
 }
 
 /// What a server would refuse of what is declared.
-fn tried(declared: &Declared, may_call: &[Network]) -> Result<Vec<Fault>, Failure> {
+fn tried(declared: &Declared, may_call: &Egress) -> Result<Vec<Fault>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -241,6 +241,8 @@ fn example(setting: &crate::settings::Setting) -> String {
         (_, Some(default)) => format!("{default:?}"),
         (Kind::Texts, None) => "[\"jobs.example.com\"]".to_owned(),
         (Kind::Networks, None) => "[\"10.1.0.0/16\"]".to_owned(),
+        (Kind::Egress, None) => "[\"hooks.example.com:8443\"]".to_owned(),
+        (Kind::File, None) => format!("\"{}.pem\"", setting.parts().1),
         (Kind::Span, None) => "\"5s\"".to_owned(),
         (Kind::Url | Kind::Urls, None) => "\"https://jobs.example.com\"".to_owned(),
         (Kind::Text | Kind::Address | Kind::Choice(_) | Kind::Level, None) => match setting.name {
@@ -294,6 +296,6 @@ mod tests {
         assert_eq!(all.faults, vec![]);
         let shown = KNOWN.iter().filter(|setting| setting.parts().0 != "client").count();
         assert_eq!((all.chosen.len(), all.declared.len()), (shown, 3));
-        assert_eq!(tried(&all.declared, &[]).unwrap(), vec![]);
+        assert_eq!(tried(&all.declared, &Egress::default()).unwrap(), vec![]);
     }
 }

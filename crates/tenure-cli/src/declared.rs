@@ -8,7 +8,7 @@ use axum::http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tenure::Tenure;
-use tenure_http::Network;
+use tenure_http::{Egress, EgressRule};
 use tower::ServiceExt;
 
 use crate::client::escaped;
@@ -40,16 +40,18 @@ impl From<Silent> for Failure {
 }
 
 /// What would be refused of it: it is brought about in memory.
-pub(crate) async fn tried(declared: &Declared, may_call: &[Network]) -> Result<Vec<Fault>, Failure> {
+pub(crate) async fn tried(declared: &Declared, may_call: &Egress) -> Result<Vec<Fault>, Failure> {
     let tenure = Tenure::open("memory:").await?;
     let applied = apply(&tenure_http::api_that_may_call(&tenure, may_call), declared).await?;
     tenure.close().await?;
     Ok(applied.faults)
 }
 
-/// The addresses that may be called although they are not public. What is none of them is told elsewhere.
-pub(crate) fn may_call(settings: &Resolved) -> Vec<Network> {
-    settings.list("server.allow_callback_to").iter().filter_map(|range| range.parse().ok()).collect()
+/// Returns the egress rules of the settings. Invalid ones were reported when the settings were read.
+pub(crate) fn may_call(settings: &Resolved) -> Egress {
+    let rules = |name: &str| settings.list(name).iter().filter_map(|rule| rule.parse::<EgressRule>().ok());
+    let allow = rules("server.allow_callback_to").chain(rules("server.egress_allow"));
+    Egress::new(allow.collect(), rules("server.egress_deny").collect())
 }
 
 /// Brings about what is declared. Doing it once more changes nothing, and what nobody declares stays as it is.

@@ -32,6 +32,7 @@ mod queue;
 mod reload;
 mod schedule;
 mod screen;
+mod secrets;
 mod selftest;
 mod serve;
 mod settings;

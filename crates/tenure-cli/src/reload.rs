@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use tenure::Tenure;
-use tenure_http::Network;
+use tenure_http::{Egress, Tls};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::declared;
@@ -33,11 +33,15 @@ impl Reload {
         logs: Logs,
         tenure: Tenure,
         screen: Arc<Screen>,
+        tls: Option<Tls>,
     ) {
         // Which addresses may be called counts from the next start on, as `told` says.
         let may_call = declared::may_call(&settings);
         let routes: Router = tenure_http::api_that_may_call(&tenure, &may_call);
         while self.0.recv().await.is_some() {
+            if let Some(Err(error)) = tls.as_ref().map(Tls::reload) {
+                complain(&format!("TLS certificate not reloaded; the old one stays in use: {error}"));
+            }
             match again(&serve, &settings, &logs, (&routes, &may_call)).await {
                 Ok((new, told)) => {
                     screen.line(&format!("settings reloaded: {}", told.join("; ")));
@@ -53,7 +57,7 @@ async fn again(
     serve: &Serve,
     old: &Resolved,
     logs: &Logs,
-    (routes, may_call): (&Router, &[Network]),
+    (routes, may_call): (&Router, &Egress),
 ) -> Result<(Resolved, Vec<String>), Failure> {
     let new = serve.settings()?;
     // All of it or nothing: what would be refused is found before anything is otherwise.

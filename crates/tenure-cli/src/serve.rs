@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tenure::{OpenOptions, PostgresOptions, Tenure, Worker};
-use tenure_http::{Access, Hiding, Network, Options, Server, deliveries_that_hide};
+use tenure_http::{Access, Egress, Hiding, Network, Options, Server, TlsFiles, deliveries_that_hide};
 use tenure_ui::Dashboard;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,7 @@ use crate::logs::Logs;
 use crate::manager::Manager;
 use crate::reload::Reload;
 use crate::screen::{Screen, Tone, complain};
+use crate::secrets;
 use crate::settings::{Env, Flags, Layer, Resolved};
 use crate::span::span;
 use crate::traces;
@@ -83,7 +84,8 @@ impl Plan {
         }
         options.read_only = settings.is_on("server.read_only");
         options.drain_delay = settings.parsed("server.drain_delay", span)?.unwrap_or(surroundings);
-        options.allow_callback_to = networks(settings, "server.allow_callback_to")?;
+        options.tls = tls(settings)?;
+        options.egress = declared::may_call(settings);
         options.trusted_proxies = networks(settings, "server.trusted_proxies")?;
         let works = settings.is_on("server.worker");
         options.pushes = works;
@@ -97,7 +99,7 @@ impl Plan {
         options.access =
             if settings.text("server.auth") == Some("tokens") { Access::Tokens } else { Access::Open };
         Ok(Self {
-            url: url_of(url),
+            url: url_of(&secrets::resolve("database.url", url)?),
             schema: settings.text("database.schema").unwrap_or_default().to_owned(),
             delivers: works && !options.read_only,
             fires: settings.is_on("server.timers"),
@@ -110,6 +112,20 @@ impl Plan {
         postgres.schema.clone_from(&self.schema);
         Ok(OpenOptions::new().measured().postgres(postgres).open(&self.url).await?)
     }
+}
+
+/// Returns the files of TLS, if the settings name them.
+fn tls(settings: &Resolved) -> Result<Option<TlsFiles>, Failure> {
+    let client_ca = settings.text("server.tls_client_ca");
+    let (cert, key) = match (settings.text("server.tls_cert"), settings.text("server.tls_key"), client_ca) {
+        (Some(cert), Some(key), _) => (cert, key),
+        (None, None, None) => return Ok(None),
+        _ => return Err(Failure::Usage("TLS needs both --tls-cert FILE and --tls-key FILE".to_owned())),
+    };
+    let mut files = TlsFiles::new(cert, key);
+    files.client_ca = client_ca.map(PathBuf::from);
+    files.is_client_certificate_optional = settings.text("server.tls_client_auth") == Some("optional");
+    Ok(Some(files))
 }
 
 fn networks(settings: &Resolved, name: &str) -> Result<Vec<Network>, Failure> {
@@ -164,11 +180,11 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
     let beside = Beside {
         fires: plan.fires,
         delivers: plan.delivers,
-        allowed: plan.options.allow_callback_to,
+        egress: plan.options.egress,
         hiding: plan.options.hiding,
     };
     let working = tokio::spawn(work_beside(tenure.clone(), beside, stop.clone()));
-    let reloading = reload.run(serve, settings, logs, tenure.clone(), Arc::clone(&screen));
+    let reloading = reload.run(serve, settings, logs, tenure.clone(), Arc::clone(&screen), server.tls());
     let reloading = tokio::spawn(reloading);
     let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
     manager.is_ready();
@@ -219,8 +235,9 @@ fn introduce(tenure: &Tenure, server: &Server, plan: &Plan, screen: &Screen) {
         screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<9}"))));
     };
     line("database", &tenure.store().describe());
-    line("http", &format!("http://{}, OpenAPI at /openapi.json", server.address()));
-    line("dashboard", &format!("http://{}/ui/", server.address()));
+    let scheme = if plan.options.tls.is_some() { "https" } else { "http" };
+    line("http", &format!("{scheme}://{}, OpenAPI at /openapi.json", server.address()));
+    line("dashboard", &format!("{scheme}://{}/ui/", server.address()));
     let who = match plan.options.access {
         Access::Open => "open: no access token needed at this address",
         Access::Tokens => {
@@ -241,7 +258,7 @@ fn introduce(tenure: &Tenure, server: &Server, plan: &Plan, screen: &Screen) {
 struct Beside {
     fires: bool,
     delivers: bool,
-    allowed: Vec<Network>,
+    egress: Egress,
     hiding: Hiding,
 }
 
@@ -255,7 +272,7 @@ async fn work_beside(tenure: Tenure, beside: Beside, stop: CancellationToken) {
             Worker::new(&tenure, ()).only_timers().heeds_nobody().name(name).run(stop.cancelled()).await
         }
         (fires, true) => {
-            let worker = deliveries_that_hide(&tenure, &beside.allowed, &beside.hiding);
+            let worker = deliveries_that_hide(&tenure, &beside.egress, &beside.hiding);
             let worker = worker.bulk_operations(BULK_AT_ONCE).name(name);
             let worker = if fires { worker } else { worker.no_timers() };
             worker.run(stop.cancelled()).await
@@ -290,6 +307,22 @@ mod tests {
         ] {
             assert_eq!(path_of(url), path, "{url:?}");
         }
+    }
+
+    #[test]
+    fn tls_needs_a_certificate_and_its_key() {
+        let of = |said: &[(&str, &str)]| {
+            let said = said.iter().map(|(key, file)| (format!("TENURE_SERVER__{key}"), (*file).to_owned()));
+            let env = Env { variables: said.collect(), ..Env::default() };
+            tls(&Resolved::of_server(&env, Layer::default(), None))
+        };
+        assert!(of(&[]).unwrap().is_none());
+        for half in ["TLS_CERT", "TLS_KEY", "TLS_CLIENT_CA"] {
+            assert_eq!(of(&[(half, "a.pem")]).unwrap_err().code(), 2, "{half}");
+        }
+        let pair = [("TLS_CERT", "a.pem"), ("TLS_KEY", "a.key"), ("TLS_CLIENT_CA", "ca.pem")];
+        let files = of(&pair).unwrap().unwrap();
+        assert!(files.client_ca == Some("ca.pem".into()) && !files.is_client_certificate_optional);
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub(crate) struct Create {
     /// Lifetime, such as 90d, or never
     #[arg(long, value_name = "SPAN", default_value = "365d", value_parser = lifetime)]
     expires: Lifetime,
+    /// Bind to the client certificate with this fingerprint
+    #[arg(long, value_name = "HEX")]
+    certificate_sha256: Option<String>,
     #[command(flatten)]
     connect: Connect,
     #[command(flatten)]
@@ -127,13 +130,16 @@ pub(crate) fn run(tokens: Tokens) -> Result<(), Failure> {
 }
 
 fn make(create: Create) -> Result<(), Failure> {
-    let Create { name, scopes, queues, kinds, expires, connect, output } = create;
+    let Create { name, scopes, queues, kinds, expires, certificate_sha256, connect, output } = create;
     let mut body = json!({ "name": name, "scopes": scopes });
     if !queues.is_empty() {
         body["queues"] = json!(queues);
     }
     if !kinds.is_empty() {
         body["kinds"] = json!(kinds);
+    }
+    if let Some(sha256) = certificate_sha256 {
+        body["certificate_sha256"] = json!(sha256);
     }
     match expires {
         Lifetime::Of(expires) => body["expires_in_seconds"] = json!(expires.as_secs_f64()),
@@ -162,6 +168,11 @@ fn replace(rotate: Rotate) -> Result<(), Failure> {
 fn print_once(made: &Value) {
     let (id, name) = (safe::line(text(made, "/id")), safe::line(text(made, "/name")));
     let expires = made["expires_at"].as_str().map_or_else(|| "never".to_owned(), safe::line);
+    if let Some(sha256) = made["certificate_sha256"].as_str() {
+        let sha256 = safe::line(sha256);
+        tell(&format!("bound token {id} for {name} (expires: {expires}) to the client certificate {sha256}"));
+        return;
+    }
     tell(&format!("created token {id} for {name} (expires: {expires}), shown only once:"));
     print(text(made, "/token"));
 }

@@ -22,6 +22,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("TENURE_URL", "URL of the server; takes precedence over every context"),
     ("TENURE_CONTEXT", "name of a server from `tenure context add`"),
     ("TENURE_TOKEN", "access token"),
+    ("TENURE_CA", "CA certificates that verify servers, in place of the system's"),
+    ("TENURE_CLIENT_CERT", "client certificate; TENURE_CLIENT_KEY is its private key"),
     ("TENURE_LEASE_TOKEN", "lease token printed by `tenure lease acquire`"),
     ("TENURE_CONFIG", "settings file to read in place of ./tenure.toml"),
     ("TENURE_DATABASE_URL", "database of `tenure serve`"),
@@ -34,7 +36,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 ];
 
 const PRECEDENCE: &str = "\
-Add _FILE to TENURE_TOKEN or TENURE_DATABASE_URL to read the value from a file.
+Add _FILE to TENURE_TOKEN or TENURE_DATABASE_URL to read the value from a file. Their values can
+also be file:PATH, env:NAME or cmd:PROGRAM.
 
 Precedence: flag, environment, --config or ./tenure.toml, your own file
 ($XDG_CONFIG_HOME/tenure/config.toml), the file of the machine (/etc/tenure/config.toml).

@@ -15,7 +15,7 @@ use crate::access::taken_back::Followed;
 use crate::access::{Access, OwnOnly, Reach, Who};
 use crate::answer::Shown;
 use crate::body;
-use crate::callbacks::address::Allowed;
+use crate::callbacks::Egress;
 use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
 use crate::health::LastCheck;
@@ -86,7 +86,7 @@ pub(crate) struct Rules {
     /// Nothing may be changed.
     pub read_only: bool,
     /// What may be called beside what is public.
-    pub callbacks: Allowed,
+    pub callbacks: Egress,
     /// Where others reach this server, without a slash at the end.
     pub public_url: String,
     /// Which values are hidden from those who only look.
@@ -204,7 +204,7 @@ impl Api {
     }
 
     /// What may be called beside what is public.
-    pub(crate) fn allowed(&self) -> &Allowed {
+    pub(crate) fn allowed(&self) -> &Egress {
         &self.inner.rules.callbacks
     }
 

@@ -52,12 +52,12 @@ mod workers;
 
 pub use access::{Access, AccessToken, NewAccessToken, Reach, Remote, Scope, TokenError, Tokens};
 pub use asked::Asked;
-pub use callbacks::{Deliverer, Network, deliveries, deliveries_that_hide};
+pub use callbacks::{Deliverer, Egress, EgressRule, Network, deliveries, deliveries_that_hide};
 pub use hide::Hiding;
 pub use items::Items;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
-pub use server::{Options, ServeError, Server};
+pub use server::{Options, ServeError, Server, Tls, TlsError, TlsFiles};
 pub use site::PublicOrigin;
 pub use spans::Traces;
 pub use trace::traced;
@@ -84,14 +84,9 @@ pub fn owner_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S>
     routes::router(routes::all(), &api).with_state(api.served())
 }
 
-/// Returns all routes of the API without authentication, and allows webhooks to call these addresses although they
-/// are not public.
-pub fn api_that_may_call<S: Clone + Send + Sync + 'static>(
-    tenure: &Tenure,
-    allowed: &[Network],
-) -> Router<S> {
-    let rules =
-        api::Rules { callbacks: callbacks::address::Allowed::new(allowed.to_vec()), ..api::Rules::default() };
+/// Returns all routes of the API without authentication, with egress rules for webhooks and push endpoints.
+pub fn api_that_may_call<S: Clone + Send + Sync + 'static>(tenure: &Tenure, egress: &Egress) -> Router<S> {
+    let rules = api::Rules { callbacks: egress.clone(), ..api::Rules::default() };
     let api = api::Api::new(tenure, rules);
     routes::router(routes::all(), &api).with_state(api.served())
 }

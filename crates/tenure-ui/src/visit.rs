@@ -63,7 +63,9 @@ impl FromRequestParts<Ui> for Visit {
         let path = uri.path().strip_prefix(ui.prefix.as_str()).unwrap_or(uri.path());
         let page = path.strip_prefix(mounted).unwrap_or_default().trim_start_matches('/').to_owned();
         let headers = &parts.headers;
-        let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+        let public = parts.extensions.get::<PublicOrigin>().map(|PublicOrigin(origin)| origin.to_string());
+        let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https")
+            || public.as_ref().is_some_and(|origin| origin.starts_with("https://"));
         let cookie = cookie(headers, STAY[usize::from(is_secure)]).unwrap_or_default();
         // A script of an open page asks, and not a person who opens one.
         let is_refresh = headers.get("sec-fetch-dest").is_some_and(|wants| wants == "empty");
@@ -71,7 +73,6 @@ impl FromRequestParts<Ui> for Visit {
         let access_token = ui.stays.find(&cookie, ui.tenure.now(), by);
         let cookie = if access_token.is_some() { cookie } else { String::new() };
         let keys = ui.keys().await;
-        let public = parts.extensions.get::<PublicOrigin>().map(|PublicOrigin(origin)| origin.to_string());
         let origin = public.unwrap_or_else(|| {
             let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8368");
             format!("{}://{host}", if is_secure { "https" } else { "http" })

@@ -13,7 +13,7 @@ use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use site::Site;
 use tenure::{Chance, ManualClock, MemoryStore, Tenure};
-use tenure_http::{Network, Options, deliveries};
+use tenure_http::{Egress, Network, Options, deliveries};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -99,7 +99,7 @@ async fn as_many_workers_are_counted_as_are_listed() {
 async fn a_failing_webhook_is_told_in_the_list_and_on_the_overview() {
     let tenure = Tenure::open("memory:").await.unwrap();
     let mut options = Options::default();
-    options.allow_callback_to = Network::loopback().to_vec();
+    options.egress = Egress::to(&Network::loopback());
     let site = Site::on(tenure, options).await;
     let (_stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let worker = deliveries(&site.tenure, &Network::loopback());

@@ -15,6 +15,7 @@ use crate::ids;
 use crate::job::log_lines;
 use crate::near::nearest;
 use crate::output::{Out, Output, safe};
+use crate::secrets;
 use crate::unreadable;
 use crate::with::{With, done_for, text};
 
@@ -109,7 +110,7 @@ pub(crate) fn run(args: AppArgs) -> Result<(), Failure> {
         Act::Rm(said) => return told(output, |out| remove(&said, out)),
     };
     // To run a program is to change the store: whoever says so by the name of the command need not say it twice.
-    done_for(Purpose::Change, &meant(connect), output, move |with| asked(&Set(set), what, with))
+    done_for(Purpose::Change, &meant(connect)?, output, move |with| asked(&Set(set), what, with))
 }
 
 /// What is done on this machine, and told.
@@ -120,15 +121,16 @@ fn told(output: Output, act: impl FnOnce(&mut Out) -> Result<(), Failure>) -> Re
 }
 
 /// Who is asked if no flag says it.
-fn meant(connect: Connect) -> Connect {
+fn meant(connect: Connect) -> Result<Connect, Failure> {
     let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let names_one = connect.db.is_some() || !connect.url.is_empty() || connect.context.is_some();
     if names_one || connect.token.is_some() || connect.token_file.is_some() {
-        return connect;
+        return Ok(connect);
     }
     let names_server = said("TENURE_URL").is_some() || said("TENURE_CONTEXT").is_some();
     let here = || (!names_server && Path::new(HERE).exists()).then(|| HERE.to_owned());
-    Connect { db: said("TENURE_DATABASE_URL").or_else(here), ..connect }
+    let named = said("TENURE_DATABASE_URL").map(|url| secrets::resolve("TENURE_DATABASE_URL", &url));
+    Ok(Connect { db: named.transpose()?.or_else(here), ..connect })
 }
 
 /// The set that is asked about.

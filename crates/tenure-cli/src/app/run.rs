@@ -38,7 +38,7 @@ pub(crate) struct Run {
     /// Folder of programs
     folder: PathBuf,
     /// SQLite file or PostgreSQL database that all hosts share [default: FOLDER/.tenure/apps.db]
-    #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true)]
+    #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true, value_parser = crate::secrets::database)]
     db: Option<String>,
     /// Name of this set of programs; two folders on one database need two names [default: apps]
     #[arg(long, value_name = "NAME")]

@@ -10,6 +10,7 @@ use super::{Client, Place, Purpose};
 use crate::dev::Home;
 use crate::exit::Failure;
 use crate::files;
+use crate::secrets;
 use crate::settings::{Env, Settings};
 
 /// Where a server listens if nobody says otherwise.
@@ -26,11 +27,20 @@ pub(crate) struct Connect {
     #[arg(long, value_name = "NAME", global = true, conflicts_with = "url", help_heading = "Server")]
     pub(crate) context: Option<String>,
     /// Access token; other users of this machine can read arguments, so prefer --token-file [env: TENURE_TOKEN]
-    #[arg(long, value_name = "TOKEN", global = true, help_heading = "Server")]
+    #[arg(long, value_name = "TOKEN", global = true, value_parser = token, help_heading = "Server")]
     pub(crate) token: Option<Secret>,
     /// Read the access token from this file [env: TENURE_TOKEN_FILE]
     #[arg(long, value_name = "FILE", global = true, conflicts_with = "token", help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Verify servers with these CA certificates, not the system's [env: TENURE_CA]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Show this client certificate to servers [env: TENURE_CLIENT_CERT]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub(crate) client_cert: Option<PathBuf>,
+    /// Private key of the client certificate [env: TENURE_CLIENT_KEY]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Server")]
+    pub(crate) client_key: Option<PathBuf>,
     /// Send the access token to other machines over http:// [env: TENURE_INSECURE_HTTP]
     #[arg(long, global = true, help_heading = "Server")]
     pub(crate) insecure_http: bool,
@@ -43,6 +53,7 @@ pub(crate) struct Connect {
         long,
         value_name = "FILE|URL",
         global = true,
+        value_parser = secrets::database,
         conflicts_with_all = ["url", "context", "token", "token_file"],
         help_heading = "Server"
     )]
@@ -96,6 +107,11 @@ impl Connect {
         let db = self.db.as_deref()?;
         Some(Place { home: Home::named(db), schema: self.db_schema.clone() })
     }
+}
+
+/// Parses `--token`, which may be a reference.
+fn token(value: &str) -> Result<Secret, String> {
+    secrets::resolve("token", value).map_err(|wrong| wrong.to_string())?.parse()
 }
 
 /// So much is read of a file with a secret.

@@ -9,16 +9,16 @@ mod own;
 mod problem;
 mod servers;
 mod tail;
+mod tls;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use serde_json::Value;
 use ureq::Agent;
 use ureq::http::{Method, Request, Uri};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::TlsConfig;
 
 pub(crate) use connect::{Connect, Secret, USUAL, base, bases, secret_in};
 pub(crate) use follow::{AGAIN, Followed, Patience, follow, pause};
@@ -26,6 +26,7 @@ pub(crate) use interrupt::{Goes, interruptible};
 pub(crate) use own::{Place, Purpose};
 pub(crate) use problem::{ReadOnly, Refused, Trouble};
 pub(crate) use tail::{Told, tail};
+pub(crate) use tls::TlsFiles;
 
 use crate::exit::Failure;
 use crate::screen::complain;
@@ -56,18 +57,8 @@ fn is_own(base: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Whom a server has to be known by: those whom the system trusts, or those in the file that `SSL_CERT_FILE` names.
-fn tls() -> TlsConfig {
-    let trusted = rustls_native_certs::load_native_certs().certs;
-    let trusted = trusted.iter().map(|trusted| Certificate::from_der(trusted).to_owned()).collect();
-    TlsConfig::builder()
-        .root_certs(RootCerts::Specific(Arc::new(trusted)))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build()
-}
-
 /// Creates what sends requests to one server.
-fn agent(base: &str, connect_within: Duration) -> Agent {
+fn agent(base: &str, connect_within: Duration, tls: &TlsConfig) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -77,7 +68,7 @@ fn agent(base: &str, connect_within: Duration) -> Agent {
         .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")));
     // A proxy that the environment names is for other machines.
     let config = if is_own(base) { config.proxy(None) } else { config };
-    let config = if base.starts_with("https:") { config.tls_config(tls()) } else { config };
+    let config = if base.starts_with("https:") { config.tls_config(tls.clone()) } else { config };
     config.build().new_agent()
 }
 
@@ -212,8 +203,13 @@ impl Answer {
 }
 
 impl Client {
-    pub(crate) fn new(bases: &[String], token: Option<Secret>, read_only: Option<ReadOnly>) -> Self {
-        Self { way: Way::Servers(Servers::new(bases, token)), read_only }
+    pub(crate) fn new(
+        bases: &[String],
+        token: Option<Secret>,
+        read_only: Option<ReadOnly>,
+        tls: &TlsConfig,
+    ) -> Self {
+        Self { way: Way::Servers(Servers::new(bases, token, tls)), read_only }
     }
 
     /// Opens a store, and asks it without a server.

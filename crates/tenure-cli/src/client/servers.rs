@@ -8,6 +8,7 @@ use serde_json::Value;
 use tenure::{Clock, Moment, SystemClock};
 use ureq::Agent;
 use ureq::http::Response;
+use ureq::tls::TlsConfig;
 
 use super::{ANSWER_BYTES, Ask, Refused, Secret, Trouble, agent};
 use crate::exit::Failure;
@@ -50,10 +51,10 @@ enum Tried {
 }
 
 impl Servers {
-    pub(super) fn new(bases: &[String], token: Option<Secret>) -> Self {
+    pub(super) fn new(bases: &[String], token: Option<Secret>, tls: &TlsConfig) -> Self {
         let connect_within = if bases.len() > 1 { CONNECT_WITHIN } else { super::CONNECT_WITHIN };
         let server = |base: &String| Server {
-            agent: agent(base, connect_within),
+            agent: agent(base, connect_within, tls),
             base: base.clone(),
             is_checked: AtomicBool::new(false),
             is_foreign: AtomicBool::new(false),

@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::Value;
 use tenure::{Error, Filter, Job, PageAsk, StateName, Tenure};
-use tenure_http::{Asked, Network, Options, Problem, ProblemType, ServeError, Server, deliveries};
+use tenure_http::{Asked, Egress, Network, Options, Problem, ProblemType, ServeError, Server, deliveries};
 use tenure_ui::Dashboard;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -35,7 +35,7 @@ pub(super) async fn server(tenure: &Tenure, port: Option<u16>) -> Result<Option<
     let mut options = Options::default();
     options.bind = SocketAddr::from(([127, 0, 0, 1], port.unwrap_or(PORT)));
     options.grace = GRACE;
-    options.allow_callback_to = Network::loopback().to_vec();
+    options.egress = Egress::to(&Network::loopback());
     match Server::bind(tenure, options).await {
         Ok(server) => {
             let pages = Dashboard::over(tenure, server.contract()).mounted();

@@ -38,10 +38,12 @@ Jobs are kept in .tenure/dev.db and resume at the next start. Use `tenure serve`
         &[
             "tenure serve --db jobs.db",
             "tenure serve --db postgres://me@db.example/jobs --bind 0.0.0.0:8368 --auth tokens",
+            "tenure serve --db jobs.db --auth tokens --tls-cert tls.pem --tls-key tls.key",
         ],
         "\
 Every option can also be set in ./tenure.toml or in the environment; `tenure config show --origin`
-lists the settings in effect. SIGHUP reloads the log level, queues, schedules and webhooks.",
+lists the settings in effect. SIGHUP reloads the log level, certificate, queues, schedules and
+webhooks.",
     ),
     page("open", &["tenure open", "tenure open 8c4e5b10 --print"]),
     page("job", &["tenure job list 'state:failed queue:mail'"]),
@@ -327,7 +329,10 @@ old holders are rejected. Back up a PostgreSQL database with pg_dump.",
     page("token rotate", &["tenure token rotate 3f0a1c7e --db jobs.db --overlap 2h"]),
     page(
         "token create",
-        &["tenure token create --db jobs.db --name ci --scope enqueue --scope read --expires 90d"],
+        &[
+            "tenure token create --db jobs.db --name ci --scope enqueue --scope read --expires 90d",
+            "tenure token create --db jobs.db --name billing --scope enqueue --certificate-sha256 5e2b0c319a77f044d8631eb58c02a9704f16dd3b92e760ca1588f32db64907ac",
+        ],
     ),
     page("token list", &["tenure token list --db jobs.db"]),
     page("token revoke", &["tenure token revoke 8c4e5b10 --db jobs.db"]),

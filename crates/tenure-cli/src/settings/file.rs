@@ -11,6 +11,7 @@ use crate::client::{Secret, secret_in};
 use crate::exit::Failure;
 use crate::files;
 use crate::output::safe;
+use crate::secrets;
 
 /// All of the file.
 #[derive(Default, Deserialize)]
@@ -108,7 +109,7 @@ impl Context {
     pub(super) fn secret(&self, name: &str) -> Result<Option<Said<Secret>>, Failure> {
         let origin = format!("context {name}");
         if let Some(token) = &self.token {
-            let token = token
+            let token = secrets::resolve(&format!("token of {origin}"), token)?
                 .parse()
                 .map_err(|wrong| Failure::Invalid(format!("invalid token of {origin}: {wrong}")))?;
             return Ok(Some(said(token, origin)));

@@ -47,7 +47,9 @@ fn arg(setting: &'static Setting, flag: &'static Flag) -> Arg {
         | Kind::Span
         | Kind::Bool
         | Kind::Texts
+        | Kind::File
         | Kind::Networks
+        | Kind::Egress
         | Kind::Level => arg,
     };
     arg.action(if setting.is_list() { ArgAction::Append } else { ArgAction::Set })

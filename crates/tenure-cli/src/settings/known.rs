@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use tenure_http::Network;
+use tenure_http::{EgressRule, Network};
 use tracing_subscriber::EnvFilter;
 
 use crate::client::{base, bases};
@@ -53,8 +53,12 @@ pub(crate) enum Kind {
     Choice(&'static [&'static str]),
     /// Texts.
     Texts,
+    /// Path of a file; in a settings file it is relative to that file.
+    File,
     /// Ranges of addresses.
     Networks,
+    /// Hosts and networks that the server may call.
+    Egress,
     /// What is told in the log.
     Level,
 }
@@ -108,6 +112,35 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.tls_cert",
+        kind: Kind::File,
+        flag: flag("tls-cert", "FILE"),
+        about: "Certificate with its intermediates in PEM format, to speak TLS; reloaded when it changes",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.tls_key",
+        kind: Kind::File,
+        flag: flag("tls-key", "FILE"),
+        about: "Private key of the certificate in PEM format",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.tls_client_ca",
+        kind: Kind::File,
+        flag: flag("tls-client-ca", "FILE"),
+        about: "CA certificates in PEM format; clients must show a certificate by one of them",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.tls_client_auth",
+        kind: Kind::Choice(&["required", "optional"]),
+        flag: flag("tls-client-auth", "HOW"),
+        default: Some("required"),
+        about: "Client certificates: required, or optional to accept clients without one",
+        ..PLAIN
+    },
+    Setting {
         name: "server.hosts",
         kind: Kind::Texts,
         flag: flag("host", "NAME"),
@@ -149,7 +182,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         name: "server.trusted_proxies",
         kind: Kind::Networks,
         flag: flag("trusted-proxy", "CIDR"),
-        about: "Proxy whose X-Forwarded-For names the client's address, such as 10.1.0.0/16 (repeatable)",
+        about: "Proxy whose X-Forwarded-For and X-Forwarded-Proto are read, such as 10.1.0.0/16 (repeatable)",
         ..PLAIN
     },
     Setting {
@@ -202,6 +235,21 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.egress_allow",
+        kind: Kind::Egress,
+        flag: flag("egress-allow", "RULE"),
+        about: "Host, *.domain or network that webhooks, callbacks and push endpoints may call, such as \
+                hooks.example.com:8443 or 10.1.0.0/16 (repeatable)",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.egress_deny",
+        kind: Kind::Egress,
+        flag: flag("egress-deny", "RULE"),
+        about: "Host, *.domain or network that they must not call, or * for all but --egress-allow (repeatable)",
+        ..PLAIN
+    },
+    Setting {
         name: "telemetry.kind_labels",
         kind: Kind::Bool,
         flag: turning_off("no-kind-labels", "Do not label metrics by kind of job"),
@@ -249,6 +297,27 @@ pub(crate) const KNOWN: &[Setting] = &[
         variable: Some("TENURE_TOKEN"),
         is_secret: true,
         about: "Access token, sent only to the server of the same file",
+        ..PLAIN
+    },
+    Setting {
+        name: "client.ca",
+        kind: Kind::File,
+        variable: Some("TENURE_CA"),
+        about: "CA certificates in PEM format that servers are verified with, in place of the system's",
+        ..PLAIN
+    },
+    Setting {
+        name: "client.cert",
+        kind: Kind::File,
+        variable: Some("TENURE_CLIENT_CERT"),
+        about: "Client certificate in PEM format, for a server that asks for one",
+        ..PLAIN
+    },
+    Setting {
+        name: "client.key",
+        kind: Kind::File,
+        variable: Some("TENURE_CLIENT_KEY"),
+        about: "Private key of the client certificate in PEM format",
         ..PLAIN
     },
     Setting {
@@ -321,8 +390,9 @@ impl Setting {
     /// Whether it takes several values.
     pub(crate) fn is_list(&self) -> bool {
         match self.kind {
-            Kind::Texts | Kind::Networks => true,
+            Kind::Texts | Kind::Networks | Kind::Egress => true,
             Kind::Text
+            | Kind::File
             | Kind::Url
             | Kind::Urls
             | Kind::Address
@@ -336,10 +406,10 @@ impl Setting {
     /// Refuses a value that is none, or one of a list.
     pub(crate) fn check(&self, value: &str) -> Result<(), String> {
         match self.kind {
-            Kind::Text | Kind::Texts if value.is_empty() => {
+            Kind::Text | Kind::Texts | Kind::File if value.is_empty() => {
                 Err("expected a text that is not empty".to_owned())
             }
-            Kind::Text | Kind::Texts => Ok(()),
+            Kind::Text | Kind::Texts | Kind::File => Ok(()),
             Kind::Url => base(value)
                 .map(drop)
                 .map_err(|_| "expected a URL such as https://jobs.example.com".to_owned()),
@@ -355,6 +425,7 @@ impl Setting {
             Kind::Choice(allowed) if allowed.contains(&value) => Ok(()),
             Kind::Choice(allowed) => Err(format!("expected {}", allowed.join(", "))),
             Kind::Networks => value.parse::<Network>().map(drop).map_err(|wrong| wrong.to_string()),
+            Kind::Egress => value.parse::<EgressRule>().map(drop).map_err(|wrong| wrong.to_string()),
             Kind::Level => EnvFilter::try_new(value).map(drop).map_err(|wrong| {
                 format!("{wrong}; expected a level such as info, or info,tenure_sqlite=debug")
             }),
@@ -389,6 +460,7 @@ mod tests {
             ("server.timers", "on"),
             ("server.public_url", "jobs.example.com"),
             ("server.allow_callback_to", "10.0.0.0/99"),
+            ("server.egress_allow", "https://hooks.example.com"),
             ("log.level", "tenure=loud"),
             ("database.url", ""),
         ] {

@@ -9,13 +9,16 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::known::{CONTEXTS, KEPT_APART, KNOWN, NAMED, Setting, known};
+use super::known::{CONTEXTS, KEPT_APART, KNOWN, Kind, NAMED, Setting, known};
 use crate::exit::Failure;
 use crate::near::nearest;
 use crate::output::safe;
+use crate::secrets;
 
 /// The file in the folder in which a program is started.
 pub(crate) const HERE: &str = "tenure.toml";
+/// Answer to a file in the working folder that names a command. Its author may be another user.
+const NO_COMMANDS: &str = "cmd: is not allowed in this file; use your own settings file, one passed with --config, or the environment";
 /// Bytes of a file that is read.
 const FILE_BYTES: u64 = 4 << 20;
 
@@ -193,7 +196,7 @@ impl Layer {
                     }
                 },
                 (DeValue::Table(table), name) if NAMED.iter().any(|(section, _)| *section == name) => {
-                    self.declarations(name, table, &place);
+                    self.declarations(name, table, &place, whose);
                 }
                 (DeValue::Table(table), name) if is_section(name) => self.section(name, table, &place, whose),
                 (_, name) => {
@@ -223,14 +226,22 @@ impl Layer {
             let of_file = name.strip_suffix("_file").and_then(known).filter(|setting| setting.is_secret);
             match (known(&name), of_file) {
                 (Some(setting), _) => match texts(setting, value.get_ref()) {
-                    Ok(values) => self.say(setting, values, &at),
+                    Ok(values) => {
+                        let is_path = matches!(setting.kind, Kind::File);
+                        let seen = |value: String| if is_path { place.beside(&value) } else { value };
+                        let values: Vec<String> = values.into_iter().map(seen).collect();
+                        let runs = setting.is_secret && values.iter().any(|value| secrets::is_command(value));
+                        if runs && whose == Whose::Here {
+                            self.fault(&at, format!("{name}: {NO_COMMANDS}"));
+                            continue;
+                        }
+                        self.say(setting, values, &at);
+                    }
                     Err(wrong) => self.fault(&at, format!("{name}: {wrong}")),
                 },
                 (None, Some(setting)) => {
                     if let DeValue::String(file) = value.get_ref() {
-                        // As seen from the file that names it.
-                        let folder = place.path.parent().unwrap_or(Path::new(""));
-                        self.say_file(setting, &folder.join(file.as_ref()), &at);
+                        self.say_file(setting, Path::new(&place.beside(file)), &at);
                     } else {
                         self.fault(&at, format!("{name}: expected the path of a file in quotes"));
                     }
@@ -245,7 +256,7 @@ impl Layer {
         }
     }
 
-    fn declarations(&mut self, section: &str, table: &DeTable<'_>, place: &Place<'_>) {
+    fn declarations(&mut self, section: &str, table: &DeTable<'_>, place: &Place<'_>, whose: Whose) {
         let Some((section, keys)) = NAMED.iter().find(|(known, _)| *known == section) else { return };
         for (name, value) in table {
             let (name, at) = (name.get_ref().as_ref(), place.of(name.span().start));
@@ -269,7 +280,7 @@ impl Layer {
                     // What is not known was told here, and the rest is for the server to judge.
                     if let Some(fields) = body.as_object_mut() {
                         fields.retain(|key, _| is_known(key));
-                        self.read_apart((section, name), fields, place, &at);
+                        self.read_apart((section, name), fields, place, (&at, whose));
                     }
                     self.declared.insert((*section, name.to_owned()), Declaration { body, at });
                 }
@@ -278,23 +289,33 @@ impl Layer {
         }
     }
 
-    /// Puts what stands in files of its own in its place.
+    /// Puts secrets in the place of the files and references that lead to them.
     fn read_apart(
         &mut self,
         (section, name): (&str, &str),
         fields: &mut Map<String, Value>,
         place: &Place<'_>,
-        at: &str,
+        (at, whose): (&str, Whose),
     ) {
         for (_, key) in KEPT_APART.iter().filter(|(of, _)| *of == section) {
+            let what = format!("{section}.{name}.{key}");
+            if let Some(Value::String(secret)) = fields.get_mut(*key) {
+                if secrets::is_command(secret) && whose == Whose::Here {
+                    self.fault(at, format!("{what}: {NO_COMMANDS}"));
+                    continue;
+                }
+                match secrets::resolve(&what, secret) {
+                    Ok(found) => *secret = found,
+                    Err(wrong) => self.fault(at, wrong.to_string()),
+                }
+            }
             let Some(file) = fields.remove(&format!("{key}_file")) else { continue };
             let what = format!("{section}.{name}.{key}_file");
             let Some(file) = file.as_str() else {
                 self.fault(at, format!("{what}: expected the path of a file in quotes"));
                 continue;
             };
-            // As seen from the file that names it.
-            let file = place.path.parent().unwrap_or(Path::new("")).join(file);
+            let file = PathBuf::from(place.beside(file));
             match std::fs::read_to_string(&file) {
                 Ok(_) if fields.contains_key(*key) => {
                     self.fault(at, format!("{section}.{name}.{key} is set twice"));
@@ -340,6 +361,11 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// Returns the path of a file that the settings file names, as seen from there.
+    fn beside(&self, file: &str) -> String {
+        self.path.parent().unwrap_or(Path::new("")).join(file).display().to_string()
+    }
+
     fn of(&self, byte: usize) -> String {
         let before = self.text.get(..byte).unwrap_or(self.text);
         format!("{}:{}", self.path.display(), before.matches('\n').count() + 1)
@@ -348,7 +374,6 @@ impl Place<'_> {
 
 /// The values of a setting, as texts.
 fn texts(setting: &Setting, value: &DeValue<'_>) -> Result<Vec<String>, String> {
-    use super::known::Kind;
     let one = |value: &DeValue<'_>| match (value, setting.kind) {
         (DeValue::String(text), Kind::Bool) => Err(format!("invalid value {text:?}; expected true or false")),
         (DeValue::String(text), _) => Ok(text.clone().into_owned()),

@@ -18,9 +18,11 @@ pub(crate) use known::{KNOWN, Kind, Setting, declarable};
 pub(crate) use layers::{Declaration, Fault, HERE, Layer, Resolved, files, is_kept_apart};
 pub(crate) use schema::schema;
 
-use crate::client::{Client, Connect, ReadOnly, Secret, USUAL, bases, is_exposed, secret_in};
+use crate::client::{Client, Connect, ReadOnly, Secret, TlsFiles, USUAL, bases, is_exposed, secret_in};
 use crate::exit::Failure;
+use crate::secrets;
 use layers::{Spoken, Whose};
+use ureq::tls::TlsConfig;
 
 /// The setting that allows sending a token over `http://` to another machine.
 const INSECURE_HTTP: &str = "client.insecure_http";
@@ -106,6 +108,7 @@ pub(crate) struct Settings {
     pub(crate) read_only: bool,
     /// `true` if the token may be sent over `http://` to another machine.
     insecure_http: bool,
+    tls: TlsFiles,
 }
 
 fn said<T>(value: T, origin: impl Into<String>) -> Said<T> {
@@ -150,13 +153,14 @@ impl Settings {
         };
         let read_only = context.is_some_and(|context| context.read_only);
         let urls = said(bases(&url.value)?, url.origin);
-        Ok(Self { urls, token: token.or(beside), read_only, insecure_http, context: name })
+        let tls = tls(connect, env, &variables);
+        Ok(Self { urls, token: token.or(beside), read_only, insecure_http, context: name, tls })
     }
 
     /// The client of these servers.
     ///
     /// # Errors
-    /// The access token would be sent to another machine unencrypted.
+    /// The access token would be sent to another machine unencrypted, or a file for TLS is invalid.
     pub(crate) fn client(self) -> Result<Client, Failure> {
         let exposed = self.urls.value.iter().find(|base| is_exposed(base));
         if let Some(base) = exposed.filter(|_| self.token.is_some() && !self.insecure_http) {
@@ -166,7 +170,27 @@ impl Settings {
         }
         let read_only = self.context.filter(|_| self.read_only);
         let read_only = read_only.map(|context| ReadOnly::Context(context.value));
-        Ok(Client::new(&self.urls.value, self.token.map(|token| token.value), read_only))
+        let is_encrypted =
+            |base: &String| base.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
+        let tls = match self.urls.value.iter().any(is_encrypted) {
+            true => self.tls.config()?,
+            false => TlsConfig::default(),
+        };
+        Ok(Client::new(&self.urls.value, self.token.map(|token| token.value), read_only, &tls))
+    }
+}
+
+/// Returns the files for TLS: a flag counts before the environment, and that before settings files.
+fn tls(connect: &Connect, env: &Env, variables: &Layer) -> TlsFiles {
+    let layers = env.layers(connect.config.as_deref());
+    let file = |flag: &Option<PathBuf>, name: &str| {
+        let spoken = || std::iter::once(variables).chain(&layers).find_map(|layer| layer.said.get(name));
+        flag.clone().or_else(|| spoken().map(|spoken| PathBuf::from(spoken.values.concat())))
+    };
+    TlsFiles {
+        ca: file(&connect.ca, "client.ca"),
+        cert: file(&connect.client_cert, "client.cert"),
+        key: file(&connect.client_key, "client.key"),
     }
 }
 
@@ -209,7 +233,7 @@ fn meant(connect: &Connect, env: &Env, variables: &Layer) -> Result<Meant, Failu
 }
 
 fn read(token: &Spoken) -> Result<Said<Secret>, Failure> {
-    let secret = token.values.concat().parse();
+    let secret = secrets::resolve(&token.at, &token.values.concat())?.parse();
     Ok(said(secret.map_err(|wrong| Failure::Invalid(format!("{}: {wrong}", token.at)))?, token.at.clone()))
 }
 

@@ -54,11 +54,11 @@ pub(crate) fn schema() -> Value {
 fn of_setting(setting: &Setting) -> Value {
     let text = json!({ "type": "string" });
     let mut schema = match setting.kind {
-        Kind::Text | Kind::Urls | Kind::Address | Kind::Span | Kind::Level => text,
+        Kind::Text | Kind::File | Kind::Urls | Kind::Address | Kind::Span | Kind::Level => text,
         Kind::Url => json!({ "type": "string", "format": "uri" }),
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Choice(allowed) => json!({ "type": "string", "enum": allowed }),
-        Kind::Texts | Kind::Networks => json!({ "type": "array", "items": text }),
+        Kind::Texts | Kind::Networks | Kind::Egress => json!({ "type": "array", "items": text }),
     };
     schema["description"] = json!(setting.about);
     if let Some(default) = setting.default {
@@ -71,7 +71,9 @@ fn of_setting(setting: &Setting) -> Value {
             | Kind::Span
             | Kind::Choice(_)
             | Kind::Texts
+            | Kind::File
             | Kind::Networks
+            | Kind::Egress
             | Kind::Level => json!(default),
         };
     }

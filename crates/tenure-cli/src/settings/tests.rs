@@ -277,3 +277,55 @@ fn the_schema_for_editors_knows_each_setting_and_points_to_nothing_that_is_not_t
         assert!(schema["$defs"][name].is_object(), "{name}");
     }
 }
+
+#[test]
+fn a_secret_of_a_declaration_can_be_a_reference_and_a_strangers_file_runs_no_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, secret) = (folder.path().join("t.toml"), folder.path().join("secret"));
+    std::fs::write(&secret, "whsec_x\n").unwrap();
+    let layer = |text: &str, whose: Whose| {
+        std::fs::write(&file, text).unwrap();
+        Layer::of_file(&file, whose)
+    };
+    let secret_of = |layer: &Layer| layer.declared[&("webhooks", "a".to_owned())].body["secret"].clone();
+    for reference in [format!("file:{}", secret.display()), format!("cmd:cat {}", secret.display())] {
+        let read = layer(&format!("[webhooks.a]\nsecret = {reference:?}\n"), Whose::Named);
+        assert_eq!((secret_of(&read), read.faults), ("whsec_x".into(), vec![]), "{reference}");
+    }
+    let wrong = layer("[webhooks.a]\nsecret = \"env:TENURE_NOT_THERE\"\n", Whose::Named).faults;
+    assert!(wrong.len() == 1 && wrong[0].what.starts_with("webhooks.a.secret: "), "{wrong:?}");
+    let mark = folder.path().join("mark");
+    let command = format!("cmd:touch {}", mark.display());
+    for text in [format!("[webhooks.a]\nsecret = {command:?}\n"), format!("[database]\nurl = {command:?}\n")]
+    {
+        let told = layer(&text, Whose::Here).faults;
+        assert!(told.len() == 1 && told[0].what.contains("cmd: is not allowed"), "{told:?}");
+        assert!(!mark.exists(), "{text}");
+    }
+}
+
+#[test]
+fn a_token_can_be_a_reference() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "tenure_hush\n").unwrap();
+    let env = saying(&Env::default(), &[("TENURE_TOKEN", &format!("file:{}", file.display()))]);
+    let settings = Settings::of(&Connect::default(), &env).unwrap();
+    assert_eq!(settings.token.unwrap().value, "tenure_hush".parse().unwrap());
+    let env = saying(&Env::default(), &[("TENURE_TOKEN", "file:/nowhere")]);
+    let told = Settings::of(&Connect::default(), &env).unwrap_err().to_string();
+    assert!(told.starts_with("TENURE_TOKEN: file /nowhere: "), "{told}");
+}
+
+#[test]
+fn files_for_tls_are_said_by_a_flag_a_variable_or_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("config.toml"), "[client]\nca = \"tls/ca.pem\"\nkey = \"/k\"\n")
+        .unwrap();
+    let env = Env { folder: Some(folder.path().to_owned()), ..Env::default() };
+    let env = saying(&env, &[("TENURE_CLIENT_KEY", "v.key")]);
+    let connect = Connect { client_cert: Some("flag.pem".into()), ..Connect::default() };
+    let found = tls(&connect, &env, &Layer::of_variables(&env.variables));
+    assert_eq!(found.ca, Some(folder.path().join("tls/ca.pem")), "as seen from the file");
+    assert_eq!((found.cert, found.key), (Some("flag.pem".into()), Some("v.key".into())));
+}

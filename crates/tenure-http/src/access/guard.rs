@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use axum::http::{Extensions, HeaderMap};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::audit;
 use super::strangers::Remote;
-use super::tokens::AccessToken;
-use super::{Access, Needs, Reach, Scope, Within};
+use super::tokens::{AccessToken, Proof};
+use super::{Access, ClientCertificate, Needs, Reach, Scope, Within};
 use crate::api::{Api, asks_to_reveal};
 use crate::hide::View;
 use crate::problem::{Problem, ProblemType};
@@ -19,9 +19,11 @@ use crate::problem::{Problem, ProblemType};
 /// What is told of an access token that is good no more.
 const TAKEN_BACK: &str = "unknown, expired or revoked access token";
 
+type Found = Arc<(AccessToken, String)>;
+
 /// Who asks, as far as that is known.
 #[derive(Debug, Clone)]
-pub(crate) struct Who(pub Option<Arc<(AccessToken, String)>>);
+pub(crate) struct Who(pub Option<Found>);
 
 /// Marks a request that reaches only the client's own jobs.
 #[derive(Debug, Clone, Copy)]
@@ -92,8 +94,7 @@ pub(crate) async fn guarded(
 ) -> Response {
     // What only needs the right to look changes nothing, however it is asked.
     let changes = !request.method().is_safe() && needs != Needs::One(&[Scope::Read]);
-    let remote = request.extensions().get::<Remote>().copied();
-    let who = match who(&api, (needs, within), request.headers(), remote).await {
+    let who = match who(&api, (needs, within), request.headers(), request.extensions()).await {
         Ok(who) => who,
         Err(problem) => return refused(problem),
     };
@@ -151,16 +152,49 @@ async fn who(
     api: &Api,
     (needs, within): (Needs, Within),
     headers: &HeaderMap,
-    remote: Option<Remote>,
+    extensions: &Extensions,
 ) -> Result<Who, Problem> {
-    let is_anonymous = match needs {
-        Needs::Nothing => true,
-        Needs::Optional => !headers.contains_key(AUTHORIZATION),
-        Needs::Anyone | Needs::One(_) => false,
-    };
-    if api.access() == Access::Open || is_anonymous {
+    if api.access() == Access::Open || needs == Needs::Nothing {
         return Ok(Who(None));
     }
+    let found = match (headers.contains_key(AUTHORIZATION), extensions.get::<ClientCertificate>()) {
+        // A token is the clearer word: a client with both may act with less than its certificate allows.
+        (true, _) => by_token(api, headers, extensions.get::<Remote>().copied()).await?,
+        (false, Some(certificate)) => {
+            match api.known().find(api.tenure(), &Proof::of_certificate(certificate)).await? {
+                Some(found) => found,
+                None if needs == Needs::Optional => return Ok(Who(None)),
+                None => return Err(unbound(certificate)),
+            }
+        }
+        (false, None) if needs == Needs::Optional => return Ok(Who(None)),
+        (false, None) => by_token(api, headers, None).await?,
+    };
+    if !needs.are_met(&found.0.scopes) {
+        let detail = format!("this requires the scope {needs}, which access token {} lacks", found.0.id);
+        return Err(Problem::new(ProblemType::Forbidden, detail).with("needs", needs.to_string()));
+    }
+    if within == Within::Whole && !found.0.reach.is_whole() {
+        let detail = format!(
+            "this concerns the whole store, but access token {} is limited to some queues or kinds",
+            found.0.id
+        );
+        return Err(Problem::new(ProblemType::Forbidden, detail).with("within", within.to_string()));
+    }
+    Ok(Who(Some(found)))
+}
+
+/// Refuses a certificate without a token. The server knows it, so this is no guess and is not counted.
+fn unbound(ClientCertificate(sha256): &ClientCertificate) -> Problem {
+    let detail = format!(
+        "no access token is bound to the client certificate {sha256}; bind one with `tenure token create \
+         --certificate-sha256`, or send a bearer token"
+    );
+    Problem::new(ProblemType::Unauthenticated, detail)
+}
+
+/// Returns the access token in the header.
+async fn by_token(api: &Api, headers: &HeaderMap, remote: Option<Remote>) -> Result<Found, Problem> {
     let nobody = |detail: &str| Problem::new(ProblemType::Unauthenticated, detail);
     let mut said = headers.get_all(AUTHORIZATION).iter();
     let (Some(said), None) = (said.next(), said.next()) else {
@@ -175,21 +209,11 @@ async fn who(
     let text =
         text.ok_or_else(|| nobody("invalid Authorization header; expected `Bearer` and an access token"))?;
     // Other clients may share this address. Their bad tokens must not lock out a valid one, so every token is looked up.
-    let Some(found) = api.known().find(api.tenure(), text).await? else {
-        return Err(unknown(api, remote));
+    let found = match Proof::of_text(text) {
+        Some(proof) => api.known().find(api.tenure(), &proof).await?,
+        None => None,
     };
-    if !needs.are_met(&found.0.scopes) {
-        let detail = format!("this requires the scope {needs}, which access token {} lacks", found.0.id);
-        return Err(Problem::new(ProblemType::Forbidden, detail).with("needs", needs.to_string()));
-    }
-    if within == Within::Whole && !found.0.reach.is_whole() {
-        let detail = format!(
-            "this concerns the whole store, but access token {} is limited to some queues or kinds",
-            found.0.id
-        );
-        return Err(Problem::new(ProblemType::Forbidden, detail).with("within", within.to_string()));
-    }
-    Ok(Who(Some(found)))
+    found.ok_or_else(|| unknown(api, remote))
 }
 
 /// Refuses an unknown token and counts it. Beyond the limit of the address, the response is 429 with `Retry-After`.

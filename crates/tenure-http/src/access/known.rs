@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure::{Moment, Tenure};
 
-use super::tokens::{AccessToken, Tokens, digest, parts};
+use super::tokens::{AccessToken, Proof, Tokens};
 use crate::problem::Problem;
 
 /// For so long what the store said of one is believed: so long one that was taken back may still be good.
@@ -23,9 +23,9 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// The access token with this text, if there is one and it is good.
-    pub(super) async fn find(&self, tenure: &Tenure, text: &str) -> Result<Option<Found>, Problem> {
-        let Some((id, secret)) = parts(text) else { return Ok(None) };
+    /// Returns the access token that this proves, if it is valid.
+    pub(super) async fn find(&self, tenure: &Tenure, proof: &Proof) -> Result<Option<Found>, Problem> {
+        let id = proof.id.as_str();
         let now = tenure.store().clock().moment();
         let met = self
             .lock()
@@ -46,7 +46,7 @@ impl Known {
             }
         };
         let is_good = found.0.expires.is_none_or(|expires| tenure.now() < expires);
-        Ok((is_good && are_equal(&digest(secret), &found.1)).then_some(found))
+        Ok((is_good && are_equal(&proof.digest, &found.1)).then_some(found))
     }
 
     fn remember(&self, id: &str, now: Moment, found: &Found) {

@@ -4,6 +4,7 @@
 //! its secret only a digest.
 
 mod audit;
+mod certificate;
 mod guard;
 pub(crate) mod known;
 mod reach;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tenure::Invalid;
 
 pub(crate) use audit::{KEEP, NotAudited};
+pub(crate) use certificate::ClientCertificate;
 pub(crate) use guard::{Guard, OwnOnly, Who, guarded};
 pub use reach::Reach;
 pub(crate) use reach::Within;

@@ -55,6 +55,9 @@ pub(crate) struct TokenAsk {
     /// `true` for a token without expiry.
     #[serde(default)]
     never_expires: bool,
+    /// SHA-256 fingerprint of a client certificate, in hex. The certificate takes the place of the secret: clients that show
+    /// it need no `Authorization` header.
+    certificate_sha256: Option<String>,
 }
 
 /// A token to replace.
@@ -84,14 +87,16 @@ pub(crate) struct TokenDocument {
     created_at: String,
     /// Expiry time.
     expires_at: Option<String>,
+    /// SHA-256 fingerprint of the client certificate that the token is bound to.
+    certificate_sha256: Option<String>,
 }
 
 /// A new access token.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AccessTokenWithSecret")]
 pub(crate) struct NewTokenDocument {
-    /// The token itself, which is shown only once.
-    token: String,
+    /// The token itself, which is shown only once; `null` if it is bound to a client certificate.
+    token: Option<String>,
     /// The token's public fields.
     #[serde(flatten)]
     known: TokenDocument,
@@ -146,6 +151,7 @@ impl TokenDocument {
             kinds: token.reach.kinds().collect(),
             created_at: token.created.to_string(),
             expires_at: token.expires.map(|expires| expires.to_string()),
+            certificate_sha256: token.certificate_sha256.clone(),
         }
     }
 }
@@ -165,7 +171,11 @@ pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<R
     };
     let reach = Reach::new(&ask.queues, &ask.kinds)?;
     let new = NewAccessToken { name: ask.name, scopes: ask.scopes, reach, keep };
-    let (made, token) = Tokens::of(api.tenure()).create(new).await.map_err(Error::from)?;
+    let tokens = Tokens::of(api.tenure());
+    let (made, token) = match ask.certificate_sha256 {
+        Some(sha256) => (tokens.bind(new, &sha256).await.map_err(Error::from)?, None),
+        None => tokens.create(new).await.map(|(made, token)| (made, Some(token))).map_err(Error::from)?,
+    };
     let document = NewTokenDocument { token, known: TokenDocument::of(&made) };
     Ok(secret(json(StatusCode::CREATED, &document)))
 }
@@ -216,7 +226,7 @@ pub(crate) async fn rotate(
     let Some((made, token)) = made else {
         return Err(Problem::new(ProblemType::NotFound, format!("access token {id} not found")));
     };
-    let document = NewTokenDocument { token, known: TokenDocument::of(&made) };
+    let document = NewTokenDocument { token: Some(token), known: TokenDocument::of(&made) };
     Ok(secret(json(StatusCode::CREATED, &document)))
 }
 

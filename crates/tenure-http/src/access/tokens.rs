@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
 use tenure::{Error, Fault, Invalid, Name, Tenure, Timestamp, limits};
 
-use super::{Reach, Scope};
+use super::{ClientCertificate, Reach, Scope};
 use crate::secret::{drawn, hex};
 
 /// What every access token begins with, so that whoever searches for secrets that got lost finds it.
@@ -21,6 +21,8 @@ const MOST_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Bytes of an id, and of a secret.
 const ID: usize = 6;
 const SECRET: usize = 32;
+/// Bytes of a certificate's fingerprint.
+const FINGERPRINT: usize = 32;
 
 /// An access token without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct AccessToken {
     pub created: Timestamp,
     /// Expiry time; `None` means no expiry.
     pub expires: Option<Timestamp>,
+    /// SHA-256 fingerprint of the client certificate that takes the place of a secret, in lower-case hex.
+    pub certificate_sha256: Option<String>,
 }
 
 /// An access token to create.
@@ -83,6 +87,9 @@ struct Kept {
     #[serde(default)]
     reach: Reach,
     created: Timestamp,
+    /// `true` if the digest is the fingerprint of a client certificate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_certificate: bool,
 }
 
 impl<'a> Tokens<'a> {
@@ -98,31 +105,58 @@ impl<'a> Tokens<'a> {
     /// # Errors
     /// An invalid name or scope, or a fault of the store.
     pub async fn create(&self, new: NewAccessToken) -> Result<(AccessToken, String), TokenError> {
-        let scopes = check(&new)?;
         let no_secret = |error: getrandom::Error| TokenError::NoSecret(error.to_string());
         let id = hex(&drawn::<ID>().map_err(no_secret)?);
         let secret = hex(&drawn::<SECRET>().map_err(no_secret)?);
-        let created = self.tenure.now();
-        let kept = Kept {
-            name: new.name.clone(),
-            digest: digest(&secret),
-            scopes: scopes.clone(),
-            reach: new.reach.clone(),
-            created,
-        };
-        let text = serde_json::to_vec(&kept).unwrap_or_default();
-        let value = NewValue { value: Document::new(text)?, keep: new.keep };
-        let key = RecordKey::new(&id)?;
-        let put = Put { shelf: shelf()?, key, only: Only::Absent, to: Some(value) };
-        match self.write(put).await? {
-            Written::Done { .. } => {}
-            Written::Refused(_) => {
-                return Err(TokenError::NoSecret("the generated ID is already in use".to_owned()));
-            }
-        }
-        let expires = new.keep.map(|keep| created.after(keep));
         let text = format!("{PREFIX}{id}_{secret}");
-        Ok((AccessToken { id, name: new.name, scopes, reach: new.reach, created, expires }, text))
+        match self.insert(new, (id, digest(&secret)), false).await? {
+            Some(token) => Ok((token, text)),
+            None => Err(TokenError::NoSecret("the generated ID is already in use".to_owned())),
+        }
+    }
+
+    /// Creates a token for the holder of a client certificate, given its SHA-256 fingerprint in hex, with or without colons.
+    /// The certificate takes the place of the secret.
+    ///
+    /// # Errors
+    /// An invalid name, scope or fingerprint, a certificate that has a token already, or a fault of the store.
+    pub async fn bind(&self, new: NewAccessToken, sha256: &str) -> Result<AccessToken, TokenError> {
+        let plain: String = sha256.chars().filter(|sign| *sign != ':').collect();
+        let fingerprint = plain.to_ascii_lowercase();
+        if !is_hex(&fingerprint, FINGERPRINT) {
+            let shown: String = sha256.chars().take(100).collect();
+            let allowed = "64 hex digits, with or without colons; run `openssl x509 -noout -fingerprint -sha256 -in FILE`";
+            return Err(Invalid::new("certificate_sha256", format_args!("{shown:?}"), allowed).into());
+        }
+        let id = id_of(&fingerprint).to_owned();
+        let bound = self.insert(new, (id.clone(), fingerprint), true).await?;
+        bound.ok_or_else(|| {
+            let found = format!("a certificate that access token {id} is bound to");
+            Invalid::new("certificate_sha256", found, "a certificate without a token; revoke that one first")
+                .into()
+        })
+    }
+
+    /// Stores a token under its ID; `None` if the ID is in use.
+    async fn insert(
+        &self,
+        new: NewAccessToken,
+        (id, digest): (String, String),
+        is_certificate: bool,
+    ) -> Result<Option<AccessToken>, TokenError> {
+        let scopes = check(&new)?;
+        let created = self.tenure.now();
+        let certificate_sha256 = is_certificate.then(|| digest.clone());
+        let NewAccessToken { name, reach, keep, .. } = new;
+        let (of_name, of_scopes, of_reach) = (name.clone(), scopes.clone(), reach.clone());
+        let kept =
+            Kept { name: of_name, digest, scopes: of_scopes, reach: of_reach, created, is_certificate };
+        let text = serde_json::to_vec(&kept).unwrap_or_default();
+        let value = NewValue { value: Document::new(text)?, keep };
+        let put = Put { shelf: shelf()?, key: RecordKey::new(&id)?, only: Only::Absent, to: Some(value) };
+        let expires = keep.map(|keep| created.after(keep));
+        let token = AccessToken { id, name, scopes, reach, created, expires, certificate_sha256 };
+        Ok(matches!(self.write(put).await?, Written::Done { .. }).then_some(token))
     }
 
     /// Lists tokens by ID, page by page, after the given ID.
@@ -145,7 +179,7 @@ impl<'a> Tokens<'a> {
     /// earlier if it would have expired by then. Returns `None` if there is no such token.
     ///
     /// # Errors
-    /// An overlap that is too long, or a fault of the store.
+    /// An overlap that is too long, a token that is bound to a certificate, or a fault of the store.
     pub async fn rotate(
         &self,
         id: &str,
@@ -158,6 +192,10 @@ impl<'a> Tokens<'a> {
         let (shelf, key) = (shelf()?, RecordKey::new(id)?);
         let Some(there) = self.tenure.store().record(&shelf, &key).await? else { return Ok(None) };
         let Some((old, _)) = read(&there) else { return Ok(None) };
+        if old.certificate_sha256.is_some() {
+            let allowed = "a token with a secret; create a token for the new certificate and revoke this one";
+            return Err(Invalid::new("token id", "a token that is bound to a certificate", allowed).into());
+        }
         let keep = old.expires.map(|expires| expires.since(old.created));
         let new = NewAccessToken { name: old.name, scopes: old.scopes, reach: old.reach, keep };
         let made = self.create(new).await?;
@@ -196,16 +234,41 @@ impl<'a> Tokens<'a> {
 }
 
 /// The id and the secret in the text of an access token.
-pub(super) fn parts(text: &str) -> Option<(&str, &str)> {
+fn parts(text: &str) -> Option<(&str, &str)> {
     let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
-    let is_hex = |text: &str, bytes: usize| {
-        text.len() == bytes * 2 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
     (is_hex(id, ID) && is_hex(secret, SECRET)).then_some((id, secret))
 }
 
+fn is_hex(text: &str, bytes: usize) -> bool {
+    text.len() == bytes * 2 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The ID of the token that is bound to a certificate: the first characters of its fingerprint.
+fn id_of(fingerprint: &str) -> &str {
+    fingerprint.get(..ID * 2).unwrap_or_default()
+}
+
+/// A proof that a client is the holder of an access token: the ID of the token, and the digest that the store has of it.
+pub(super) struct Proof {
+    pub id: String,
+    pub digest: String,
+}
+
+impl Proof {
+    /// Reads the text of a token.
+    pub(super) fn of_text(text: &str) -> Option<Self> {
+        let (id, secret) = parts(text)?;
+        Some(Self { id: id.to_owned(), digest: digest(secret) })
+    }
+
+    /// Takes a certificate in place of a secret.
+    pub(super) fn of_certificate(ClientCertificate(sha256): &ClientCertificate) -> Self {
+        Self { id: id_of(sha256).to_owned(), digest: sha256.to_string() }
+    }
+}
+
 /// What is kept of a secret: it is long and nobody chose it, so nobody can find it from this.
-pub(super) fn digest(secret: &str) -> String {
+fn digest(secret: &str) -> String {
     hex(&Sha256::digest(secret.as_bytes()))
 }
 
@@ -241,10 +304,12 @@ fn is_control(sign: char) -> bool {
 }
 
 fn read(record: &Record) -> Option<(AccessToken, String)> {
-    let Kept { name, digest, scopes, reach, created } =
+    let Kept { name, digest, scopes, reach, created, is_certificate } =
         serde_json::from_slice(record.value.as_bytes()).ok()?;
+    let certificate_sha256 = is_certificate.then(|| digest.clone());
     let id = record.key.as_str().to_owned();
-    Some((AccessToken { id, name, scopes, reach, created, expires: record.expires }, digest))
+    let expires = record.expires;
+    Some((AccessToken { id, name, scopes, reach, created, expires, certificate_sha256 }, digest))
 }
 
 fn shelf() -> Result<Name, Invalid> {

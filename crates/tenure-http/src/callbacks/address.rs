@@ -22,6 +22,16 @@ impl Network {
         [four, Self { address: IpAddr::V6(Ipv6Addr::LOCALHOST), bits: 128 }]
     }
 
+    /// Returns all addresses of one version of IP.
+    pub(super) fn whole(unspecified: IpAddr) -> Self {
+        Self { address: unspecified, bits: 0 }
+    }
+
+    /// Returns true if it contains the address, or the one that the address wraps.
+    pub(super) fn has_meant(&self, address: IpAddr) -> bool {
+        self.has(address) || embedded(address).is_some_and(|inner| self.has(inner))
+    }
+
     pub(crate) fn has(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(mine), IpAddr::V4(address)) => {
@@ -60,40 +70,6 @@ impl fmt::Display for Network {
     }
 }
 
-/// What the operator has allowed beside what is public.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Allowed(Vec<Network>);
-
-impl Allowed {
-    pub(crate) fn new(networks: Vec<Network>) -> Self {
-        Self(networks)
-    }
-
-    /// Everything.
-    pub(crate) fn all() -> Self {
-        let four = Network { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), bits: 0 };
-        Self(vec![four, Network { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), bits: 0 }])
-    }
-
-    /// Whether the operator has said so.
-    pub(crate) fn names(&self, address: IpAddr) -> bool {
-        let inner = embedded(address).unwrap_or(address);
-        self.0.iter().any(|network| network.has(address) || network.has(inner))
-    }
-
-    /// Whether an address may be called, and if not, why.
-    pub(crate) fn check(&self, address: IpAddr, encrypted: bool) -> Result<(), &'static str> {
-        if self.names(address) {
-            return Ok(());
-        }
-        match why_not(address) {
-            Some(why) => Err(why),
-            None if !encrypted => Err("public, so it requires https"),
-            None => Ok(()),
-        }
-    }
-}
-
 /// The address that is meant by one that only wraps it.
 fn embedded(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(six) = address else { return None };
@@ -112,7 +88,7 @@ fn embedded(address: IpAddr) -> Option<IpAddr> {
 }
 
 /// Why an address is none that anybody could reach; `None` if it is public.
-fn why_not(address: IpAddr) -> Option<&'static str> {
+pub(super) fn why_not(address: IpAddr) -> Option<&'static str> {
     match embedded(address).unwrap_or(address) {
         IpAddr::V4(four) => why_not_four(four),
         IpAddr::V6(six) => why_not_six(six),
@@ -158,7 +134,6 @@ mod tests {
 
     #[test]
     fn what_is_not_public_is_refused_in_every_form_in_which_it_can_be_written() {
-        let none = Allowed::default();
         for refused in [
             "127.0.0.1",
             "127.255.255.254",
@@ -219,7 +194,7 @@ mod tests {
             "5f00::1",
         ] {
             let address: IpAddr = refused.parse().unwrap();
-            assert!(none.check(address, true).is_err(), "{refused}");
+            assert!(why_not(address).is_some(), "{refused}");
         }
         for public in [
             "1.1.1.1",
@@ -240,22 +215,17 @@ mod tests {
             "::ffff:8.8.8.8",
         ] {
             let address: IpAddr = public.parse().unwrap();
-            assert_eq!(none.check(address, true), Ok(()), "{public}");
-            assert!(none.check(address, false).is_err(), "{public} in plain text");
+            assert_eq!(why_not(address), None, "{public}");
         }
     }
 
     #[test]
-    fn what_the_operator_names_may_be_called_and_nothing_beside_it() {
-        let allowed = Allowed::new(vec!["10.1.0.0/16".parse().unwrap(), "fd00::/8".parse().unwrap()]);
-        let ask = |text: &str| allowed.check(text.parse().unwrap(), false).is_ok();
-        assert!(ask("10.1.2.3") && ask("::ffff:10.1.2.3") && ask("fd12::1"));
-        assert!(!ask("10.2.0.1") && !ask("fc00::1") && !ask("127.0.0.1"));
-        let all = Allowed::new(vec!["0.0.0.0/0".parse().unwrap()]);
-        assert!(all.check("10.0.0.1".parse().unwrap(), false).is_ok());
+    fn a_network_has_its_addresses_in_every_form() {
         let [four, six] = Network::loopback();
         assert!(four.has("127.9.9.9".parse().unwrap()) && six.has("::1".parse().unwrap()));
         assert!(!six.has("::2".parse().unwrap()) && !six.has("127.0.0.1".parse().unwrap()));
+        assert!(four.has_meant("::ffff:127.0.0.1".parse().unwrap()));
+        assert!(!four.has_meant("::ffff:10.0.0.1".parse().unwrap()));
     }
 
     #[test]

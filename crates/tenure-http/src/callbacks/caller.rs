@@ -1,7 +1,7 @@
 //! Calling somebody: one request on a connection of its own, to an address that was looked at after its name was resolved,
 //! so that no name can lead elsewhere between the look and the call.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use super::address::Allowed;
+use super::egress::Egress;
 use super::target::Target;
 
 /// Whoever is called is told who calls.
@@ -52,8 +52,8 @@ pub(crate) struct Heard {
 pub(crate) enum NoAnswer {
     /// The address may not be called. It is in the server's log only: otherwise clients could resolve internal names.
     #[error(
-        "the host's address is not allowed; expected a public address over https, or one in --allow-callback-to; \
-         see the server's log for the address"
+        "the host's address is not allowed; expected a public address over https on port 443, or one that \
+         --egress-allow allows; see the server's log for the address"
     )]
     Refused,
     /// Nobody was reached, or nobody answered.
@@ -67,19 +67,19 @@ pub(crate) enum NoAnswer {
 /// What calls.
 #[derive(Clone)]
 pub(crate) struct Caller {
-    allowed: Arc<Allowed>,
+    egress: Arc<Egress>,
     clock: Arc<dyn Clock>,
     tls: Arc<OnceLock<Option<Arc<ClientConfig>>>>,
 }
 
 impl Caller {
-    pub(crate) fn new(allowed: Allowed, clock: Arc<dyn Clock>) -> Self {
-        Self { allowed: Arc::new(allowed), clock, tls: Arc::default() }
+    pub(crate) fn new(egress: Egress, clock: Arc<dyn Clock>) -> Self {
+        Self { egress: Arc::new(egress), clock, tls: Arc::default() }
     }
 
     /// One that calls what the operator has named himself, wherever that is.
     pub(crate) fn of_operator(clock: Arc<dyn Clock>) -> Self {
-        Self::new(Allowed::all(), clock)
+        Self::new(Egress::everywhere(), clock)
     }
 
     /// Sends a request and reads the answer. To drop it is to hang up. Redirects are answers like others: nobody follows.
@@ -108,14 +108,22 @@ impl Caller {
 
     /// A connection to the first of its addresses that takes one. If one of them may not be called, none is.
     async fn connect(&self, target: &Target) -> Result<TcpStream, NoAnswer> {
+        let refuse = |address: Option<IpAddr>, why: &str| {
+            tracing::warn!(
+                host = target.host,
+                port = target.port,
+                ?address,
+                why,
+                "callback refused by the egress rules"
+            );
+            NoAnswer::Refused
+        };
+        self.egress.check_name(target).map_err(|why| refuse(None, why))?;
         let unknown = |_| NoAnswer::Unreachable(format!("host name {} does not resolve", target.host));
         let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await.map_err(unknown)?;
         let found: Vec<SocketAddr> = found.collect();
         for address in found.iter().map(SocketAddr::ip) {
-            self.allowed.check(address, target.encrypted).map_err(|why| {
-                tracing::warn!(host = target.host, %address, why, "callback refused: address not allowed");
-                NoAnswer::Refused
-            })?;
+            self.egress.check(target, address).map_err(|why| refuse(Some(address), why))?;
         }
         let mut last = NoAnswer::Unreachable(format!("host name {} does not resolve", target.host));
         for address in found {
@@ -216,7 +224,7 @@ mod tests {
     }
 
     fn caller(allowed: &[Network]) -> Caller {
-        Caller::new(Allowed::new(allowed.to_vec()), Arc::new(SystemClock))
+        Caller::new(Egress::to(allowed), Arc::new(SystemClock))
     }
 
     /// Listens, and answers the first who asks with this text.

@@ -13,8 +13,9 @@ use tenure::{
     Worker,
 };
 
-use super::address::{Allowed, Network};
+use super::address::Network;
 use super::caller::{Call, Caller, Heard, NoAnswer};
+use super::egress::Egress;
 use super::end;
 use super::event::EventDocument;
 use super::signature::{Secret, signatures};
@@ -130,12 +131,12 @@ impl std::fmt::Debug for Deliverer {
 /// Returns a worker that delivers webhooks and callbacks and takes no other jobs. It calls addresses that are not
 /// public only if they are allowed.
 pub fn deliveries(tenure: &Tenure, allowed: &[Network]) -> Worker<Deliverer> {
-    deliveries_that_hide(tenure, allowed, &Hiding::default())
+    deliveries_that_hide(tenure, &Egress::to(allowed), &Hiding::default())
 }
 
-/// Returns the same worker with other names of hidden values.
-pub fn deliveries_that_hide(tenure: &Tenure, allowed: &[Network], hiding: &Hiding) -> Worker<Deliverer> {
-    let caller = Caller::new(Allowed::new(allowed.to_vec()), tenure.store().clock());
+/// Returns the same worker with egress rules and other names of hidden values.
+pub fn deliveries_that_hide(tenure: &Tenure, egress: &Egress, hiding: &Hiding) -> Worker<Deliverer> {
+    let caller = Caller::new(egress.clone(), tenure.store().clock());
     let deliverer = Deliverer { caller, hiding: hiding.clone() };
     Worker::new(tenure, deliverer).queue(QUEUE, SLOTS).job(deliver).job(end::tell).heeds_nobody()
 }

@@ -6,6 +6,7 @@
 pub(crate) mod address;
 pub(crate) mod caller;
 pub(crate) mod delivery;
+pub(crate) mod egress;
 pub(crate) mod end;
 pub(crate) mod event;
 pub(crate) mod feed;
@@ -28,6 +29,7 @@ use crate::api::Api;
 
 pub use address::Network;
 pub use delivery::{Deliverer, deliveries, deliveries_that_hide};
+pub use egress::{Egress, EgressRule};
 
 /// Notes that somebody has paused a queue or let it go on. It is done, whether or not that can be written down.
 pub(crate) async fn note_queue(api: &Api, name: &QueueName, paused: bool) {

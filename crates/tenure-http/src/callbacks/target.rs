@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use axum::http::Uri;
 use tenure::Invalid;
 
-use super::address::Allowed;
+use super::egress::Egress;
 
 /// Longest URL, in bytes.
 pub(crate) const URL_BYTES: usize = 2048;
@@ -78,12 +78,16 @@ impl Target {
         (self.encrypted, &self.host, self.port) == (other.encrypted, &other.host, other.port)
     }
 
-    /// Refuses at once what says its address itself, if that may not be called.
-    pub(crate) fn check(&self, allowed: &Allowed) -> Result<(), Invalid> {
-        let Ok(address) = self.host.parse::<IpAddr>() else { return Ok(()) };
-        allowed.check(address, self.encrypted).map_err(|why| {
-            let allowed = "a public address over https, or one allowed with --allow-callback-to";
-            Invalid::new("url", format_args!("address {address}, which is {why}"), allowed)
+    /// Refuses a URL that the egress rules forbid, as far as that is known before its name is resolved.
+    pub(crate) fn check(&self, egress: &Egress) -> Result<(), Invalid> {
+        let (what, checked) = match self.host.parse::<IpAddr>() {
+            Ok(address) => ("address", egress.check(self, address)),
+            Err(_) => ("host", egress.check_name(self)),
+        };
+        checked.map_err(|why| {
+            let allowed = "a public address over https on port 443, or one that --egress-allow allows";
+            let Self { host, port, .. } = self;
+            Invalid::new("url", format_args!("{what} {host}, port {port}, which is {why}"), allowed)
         })
     }
 }
@@ -150,8 +154,14 @@ mod tests {
 
     #[test]
     fn an_address_that_may_not_be_called_is_told_at_once() {
-        let none = Allowed::default();
-        for bad in ["http://127.0.0.1/", "https://[::1]/", "https://169.254.169.254/", "http://8.8.8.8/"] {
+        let none = Egress::default();
+        for bad in [
+            "http://127.0.0.1/",
+            "https://[::1]/",
+            "https://169.254.169.254/",
+            "http://8.8.8.8/",
+            "https://a:22/",
+        ] {
             assert!(Target::read(bad).unwrap().check(&none).is_err(), "{bad}");
         }
         for good in ["https://8.8.8.8/", "https://hooks.example.com/", "http://localhost/"] {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use super::worded::message;
 use crate::access::strangers::{Remote, whose};
 use crate::problem::{Problem, ProblemType, whole_seconds};
 
@@ -56,16 +57,15 @@ impl Drop for Place {
     }
 }
 
-/// Tells somebody that he has too many connections, as far as he hears it, and hangs up.
-pub(super) fn turn_away(mut stream: TcpStream) {
+/// Closes a connection of an address with too many, with an answer if the client expects plain HTTP.
+pub(super) fn turn_away(mut stream: TcpStream, expects_tls: bool) {
+    if expects_tls {
+        return;
+    }
     let detail = "too many open connections from this address";
-    let body = Problem::new(ProblemType::RateLimited, detail).document().to_string();
-    let text = format!(
-        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: {}\r\n\
-         cache-control: no-store\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        whole_seconds(AGAIN),
-        body.len()
-    );
+    let retry_after = format!("retry-after: {}\r\n", whole_seconds(AGAIN));
+    let problem = Problem::new(ProblemType::RateLimited, detail);
+    let text = message("HTTP/1.1 429 Too Many Requests", &retry_after, &problem);
     tokio::spawn(async move {
         // It fits into what the system keeps for a connection. Whoever does not hear it has hung up.
         let _ = stream.write_all(text.as_bytes()).await;

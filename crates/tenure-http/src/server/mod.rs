@@ -7,6 +7,7 @@ mod hosts;
 mod impatient;
 mod proxies;
 mod public;
+mod tls;
 mod worded;
 
 use std::convert::Infallible;
@@ -15,23 +16,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::header::{HOST, HeaderName, HeaderValue, STRICT_TRANSPORT_SECURITY};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tenure::{Clock, Tenure};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::access::Access;
 use crate::access::strangers::{Remote, Strangers};
+use crate::access::{Access, ClientCertificate};
 use crate::api::{Api, Rules};
-use crate::callbacks::Network;
-use crate::callbacks::address::Allowed;
+use crate::callbacks::{Egress, Network};
 use crate::hide::Hiding;
 use crate::metrics::KindLabels;
 use crate::push::pusher::Pusher;
@@ -43,6 +45,7 @@ use hosts::Hosts;
 use impatient::Impatient;
 use proxies::Proxies;
 use public::Public;
+pub use tls::{Tls, TlsError, TlsFiles};
 use worded::Worded;
 
 /// Options of a server.
@@ -51,21 +54,23 @@ use worded::Worded;
 pub struct Options {
     /// Address to listen on; default: loopback only.
     pub bind: SocketAddr,
+    /// Certificate and key of a server that speaks TLS. Default: plain HTTP.
+    pub tls: Option<TlsFiles>,
     /// Additional host names under which the server may be addressed, without a port.
     pub hosts: Vec<String>,
     /// Authentication mode.
     pub access: Access,
     /// Refuses every change.
     pub read_only: bool,
-    /// Addresses that webhooks may use although they are not public. Pass the same to
-    /// [`deliveries`](crate::deliveries).
-    pub allow_callback_to: Vec<Network>,
+    /// Addresses that webhooks and push endpoints may use. Pass the same to
+    /// [`deliveries_that_hide`](crate::deliveries_that_hide).
+    pub egress: Egress,
     /// Sends jobs to push endpoints from this server.
     pub pushes: bool,
     /// Public URL of the server, such as `https://jobs.example.com`, with the path that a proxy strips. It stands in all
     /// URLs that clients receive. Default: the `Host` of the request, and for push endpoints the address it listens on.
     pub public_url: Option<String>,
-    /// Proxies whose `X-Forwarded-For` names the client's address.
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` name the client's address and scheme.
     pub trusted_proxies: Vec<Network>,
     /// Names whose values are hidden from clients with an access token.
     pub hiding: Hiding,
@@ -99,10 +104,11 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             bind: SocketAddr::from(([127, 0, 0, 1], 8368)),
+            tls: None,
             hosts: Vec::new(),
             access: Access::default(),
             read_only: false,
-            allow_callback_to: Vec::new(),
+            egress: Egress::default(),
             pushes: true,
             public_url: None,
             trusted_proxies: Vec::new(),
@@ -138,6 +144,9 @@ pub enum ServeError {
         "{0} is reachable from other machines without authentication; set --auth tokens, or bind to 127.0.0.1"
     )]
     Open(SocketAddr),
+    /// The certificate or key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// A listening server.
@@ -149,29 +158,39 @@ pub struct Server {
     options: Options,
     more: Router,
     strangers: Arc<Strangers>,
+    tls: Option<Tls>,
 }
 
 impl Server {
     /// Starts to listen. Connections are answered once the server runs.
     ///
     /// # Errors
-    /// The address is not available, or it is reachable from other machines without authentication.
+    /// The address is not available, it is reachable from other machines without authentication, or a file for TLS is
+    /// invalid.
     pub async fn bind(tenure: &Tenure, options: Options) -> Result<Self, ServeError> {
         let address = options.bind;
         if !address.ip().is_loopback() && options.access == Access::Open {
             return Err(ServeError::Open(address));
         }
+        let clock = tenure.store().clock();
+        let tls = options.tls.clone().map(|files| Tls::load(files, clock)).transpose()?;
         let refuse = |source| ServeError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
         let (tenure, strangers) = (tenure.clone(), Arc::default());
-        Ok(Self { listener, address, tenure, options, more: Router::new(), strangers })
+        Ok(Self { listener, address, tenure, options, more: Router::new(), strangers, tls })
     }
 
     /// Returns the address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the server's TLS, to reload its files on a signal.
+    #[must_use]
+    pub fn tls(&self) -> Option<Tls> {
+        self.tls.clone()
     }
 
     /// Serves these routes as well, under the same rules for every request.
@@ -191,7 +210,7 @@ impl Server {
             access: self.options.access,
             is_owners: false,
             read_only: self.options.read_only,
-            callbacks: Allowed::new(self.options.allow_callback_to.clone()),
+            callbacks: self.options.egress.clone(),
             public_url: self.public_url(),
             hiding: self.options.hiding.clone(),
             kind_labels: if self.options.kinds_together { KindLabels::Together } else { KindLabels::Apart },
@@ -214,7 +233,10 @@ impl Server {
 
     /// Where others reach it, without a slash at the end.
     fn public_url(&self) -> String {
-        let said = self.options.public_url.clone().unwrap_or_else(|| format!("http://{}", self.address));
+        let said = self.options.public_url.clone().unwrap_or_else(|| {
+            let scheme = if self.tls.is_some() { "https" } else { "http" };
+            format!("{scheme}://{}", self.address)
+        });
         said.trim_end_matches('/').to_owned()
     }
 
@@ -228,10 +250,11 @@ impl Server {
         let app = around::wrapped(router(&api).merge(more), hosts, &api);
         let clock = self.tenure.store().clock();
         let firings = api.spans().is_on().then(|| tokio::spawn(firing::tell(api.clone())));
-        let _telling = (!api.is_read_only()).then(|| Telling::start(&api));
+        let _telling = (!api.is_read_only()).then(|| UntilDropped::telling(&api));
+        let _renewal = self.tls.clone().map(|tls| UntilDropped(tokio::spawn(tls.watch())));
         let pusher = (self.options.pushes && !api.is_read_only()).then(|| Pusher::start(&api));
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
-        let crowd = Crowd::default();
+        let (crowd, handshakes) = (Crowd::default(), Crowd::default());
         let proxies = Arc::new(Proxies::new(&self.options.trusted_proxies));
         let arrival = Arrival { proxies, public: self.options.public_url.as_deref().map(Public::of) };
         let stop = async {
@@ -247,13 +270,43 @@ impl Server {
                 accepted = accept(&self.listener, &room, &*clock) => accepted,
             };
             let Accepted { stream, remote, permit } = accepted;
-            match crowd.enter(remote, self.options.connections_per_address) {
-                Some(place) => {
-                    let accepted = (stream, remote, (permit, place));
-                    serve(accepted, (&app, &arrival), &graceful, (&self.options, &clock, &room));
+            let Some(place) = crowd.enter(remote, self.options.connections_per_address) else {
+                turn_away(stream, self.tls.is_some());
+                continue;
+            };
+            // A response is complete when it is written: waiting for more only delays it.
+            let _ = stream.set_nodelay(true);
+            let connection = Connection {
+                app: app.clone(),
+                arrival: arrival.clone(),
+                clock: Arc::clone(&clock),
+                head_within: self.options.head_within,
+                idle: Idle::of(&self.options, &room),
+                watcher: graceful.watcher(),
+                places: (permit, place),
+            };
+            let read_within = self.options.read_within;
+            let Some(tls) = self.tls.clone() else {
+                let stream = Impatient::new(stream, Arc::clone(&clock), read_within);
+                tokio::spawn(
+                    connection.serve(stream, Peer { remote, is_encrypted: false, certificate: None }),
+                );
+                continue;
+            };
+            let Some(handshake) = handshakes.enter(remote, HANDSHAKES_PER_ADDRESS) else { continue };
+            let (api, clock) = (api.clone(), Arc::clone(&clock));
+            tokio::spawn(async move {
+                let shaken = tokio::select! {
+                    biased;
+                    shaken = tls.handshake(stream, read_within) => shaken,
+                    () = clock.sleep(connection.head_within) => None,
+                    () = api.drained() => None,
+                };
+                drop(handshake);
+                if let Some((stream, certificate)) = shaken {
+                    connection.serve(stream, Peer { remote, is_encrypted: true, certificate }).await;
                 }
-                None => turn_away(stream),
-            }
+            });
         }
         drop(self.listener);
         api.drain();
@@ -277,17 +330,18 @@ impl Server {
     }
 }
 
-/// What makes deliveries for webhooks, until it is dropped.
-struct Telling(JoinHandle<()>);
+/// A task that ends when this is dropped.
+struct UntilDropped(JoinHandle<()>);
 
-impl Telling {
-    fn start(api: &Api) -> Self {
+impl UntilDropped {
+    /// Makes deliveries for webhooks.
+    fn telling(api: &Api) -> Self {
         let api = api.clone();
         Self(tokio::spawn(async move { api.teller().run(api.tenure(), api.recorder()).await }))
     }
 }
 
-impl Drop for Telling {
+impl Drop for UntilDropped {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -329,10 +383,20 @@ struct Arrival {
 }
 
 impl Arrival {
-    /// Notes the client's address in a request, and the URL that the client used.
-    fn note<B>(&self, request: &mut Request<B>, peer: Remote) {
-        let client = self.proxies.client(peer, request.headers());
+    /// Notes the client's address and certificate in a request, and the URL that the client used.
+    fn note<B>(&self, request: &mut Request<B>, peer: &Peer) {
+        let client = self.proxies.client(peer.remote, request.headers());
         request.extensions_mut().insert(client);
+        if let Some(certificate) = peer.certificate.clone() {
+            request.extensions_mut().insert(certificate);
+        }
+        let headers = request.headers_mut();
+        if !self.proxies.are_at(peer.remote) {
+            headers.remove(FORWARDED_PROTO);
+        }
+        if peer.is_encrypted && !headers.contains_key(FORWARDED_PROTO) {
+            headers.insert(FORWARDED_PROTO, HeaderValue::from_static("https"));
+        }
         if let Some(public) = &self.public {
             public.address(request);
         }
@@ -369,36 +433,69 @@ const HEAD_BYTES: usize = 32 * 1024;
 /// Headers of a request.
 const HEADERS: usize = 100;
 
-fn serve(
-    (stream, remote, places): (TcpStream, Remote, (OwnedSemaphorePermit, Place)),
-    (app, arrival): (&Router, &Arrival),
-    graceful: &GracefulShutdown,
-    (options, clock, room): (&Options, &Arc<dyn Clock>, &Arc<Semaphore>),
-) {
-    // What is answered is whole: to wait for more of it only makes it late.
-    let _ = stream.set_nodelay(true);
-    // One version only: to find out which one a client speaks, somebody would have to wait for its first words without end.
-    let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
-    let http1 = &mut builder.http1();
-    // `Heads` does this: here a connection that is idle between two requests would count as slow.
-    http1.timer(TokioTimer::new()).header_read_timeout(None);
-    http1.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
-    let (routes, arrival) = (TowerToHyperService::new(app.clone()), arrival.clone());
-    let (phase, idle) = (Phase::new(), Idle::of(options, room));
-    let stream = Impatient::new(stream, Arc::clone(clock), options.read_within);
-    let stream = Heads::new(stream, Arc::clone(clock), options.head_within, phase.clone());
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        let serving = phase.serve(idle.within());
-        arrival.note(&mut request, remote);
-        let response = routes.call(request);
-        async move { Ok::<_, Infallible>(response.await?.map(|body| Busy::new(body, serving))) }
-    });
-    let connection = builder.serve_connection(TokioIo::new(Worded::new(stream)), service).into_owned();
-    let watched = graceful.watch(connection);
-    tokio::spawn(async move {
-        if let Err(error) = watched.await {
+/// Scheme of the client's request, for the URLs and cookies of the response.
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// Handshakes in progress per address. So one address cannot take all connections with handshakes that it never finishes.
+const HANDSHAKES_PER_ADDRESS: usize = 1_000;
+/// Tells a browser to use only https for a year.
+const ONLY_HTTPS: HeaderValue = HeaderValue::from_static("max-age=31536000");
+
+/// The other end of a connection.
+#[derive(Debug, Clone)]
+struct Peer {
+    remote: Remote,
+    is_encrypted: bool,
+    certificate: Option<ClientCertificate>,
+}
+
+/// A connection to be served.
+struct Connection {
+    app: Router,
+    arrival: Arrival,
+    clock: Arc<dyn Clock>,
+    head_within: Duration,
+    idle: Idle,
+    watcher: Watcher,
+    places: (OwnedSemaphorePermit, Place),
+}
+
+impl Connection {
+    async fn serve<S>(self, stream: S, peer: Peer)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let Self { app, arrival, clock, head_within, idle, watcher, places } = self;
+        // Only HTTP/1.1: detecting the version would wait for the client's first bytes without a limit.
+        let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
+        let http1 = &mut builder.http1();
+        // `Heads` does this: here a connection that is idle between two requests would count as slow.
+        http1.timer(TokioTimer::new()).header_read_timeout(None);
+        http1.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
+        let (routes, phase) = (TowerToHyperService::new(app), Phase::new());
+        let stream = Heads::new(stream, clock, head_within, phase.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let serving = phase.serve(idle.within());
+            arrival.note(&mut request, &peer);
+            let only_https = peer.is_encrypted && !names_this_machine(&request);
+            let response = routes.call(request);
+            async move {
+                let mut response = response.await?.map(|body| Busy::new(body, serving));
+                if only_https {
+                    response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, ONLY_HTTPS);
+                }
+                Ok::<_, Infallible>(response)
+            }
+        });
+        let connection = builder.serve_connection(TokioIo::new(Worded::new(stream)), service).into_owned();
+        if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(%error, "connection closed with an error");
         }
         drop(places);
-    });
+    }
+}
+
+/// Returns true if a request names `localhost`. A browser would use https for all other servers of the machine, too.
+fn names_this_machine<B>(request: &Request<B>) -> bool {
+    let host = request.headers().get(HOST).map_or(&b""[..], HeaderValue::as_bytes);
+    host.get(..9).is_some_and(|host| host.eq_ignore_ascii_case(b"localhost"))
 }

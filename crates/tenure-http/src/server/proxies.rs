@@ -32,6 +32,11 @@ impl Proxies {
         Remote(client)
     }
 
+    /// Returns true if requests from this address come from a trusted proxy.
+    pub(super) fn are_at(&self, Remote(address): Remote) -> bool {
+        self.trusts(address)
+    }
+
     fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.has(address.to_canonical()))
     }

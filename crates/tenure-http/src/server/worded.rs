@@ -62,13 +62,18 @@ fn worded(answer: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let line = head.lines().next()?.to_ascii_uppercase();
-    let body = Problem::new(problem_type, detail).document().to_string();
-    let text = format!(
-        "{line}\r\ncontent-type: application/problem+json\r\ncache-control: no-store\r\nconnection: close\r\n\
+    Some(message(&line, "", &Problem::new(problem_type, detail)).into_bytes())
+}
+
+/// Returns a complete response with a problem document, after which the connection ends. Each of the further headers ends
+/// with a line break.
+pub(super) fn message(line: &str, headers: &str, problem: &Problem) -> String {
+    let body = problem.document().to_string();
+    format!(
+        "{line}\r\ncontent-type: application/problem+json\r\n{headers}cache-control: no-store\r\nconnection: close\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
-    );
-    Some(text.into_bytes())
+    )
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {

@@ -34,6 +34,7 @@ mod schedules;
 mod serving;
 mod submitting;
 mod telling;
+mod tls;
 mod together;
 mod tracing;
 mod webhooks;

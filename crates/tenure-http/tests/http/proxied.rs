@@ -87,6 +87,21 @@ async fn unknown_tokens_are_counted_by_the_address_that_a_trusted_proxy_names() 
 }
 
 #[tokio::test]
+async fn only_a_trusted_proxy_says_which_scheme_the_client_used() {
+    for (trusted, scheme) in [("192.0.2.0/24", "http"), ("127.0.0.1", "https")] {
+        let mut options = Options::default();
+        options.trusted_proxies = vec![trusted.parse().unwrap()];
+        let served = served_with(options).await;
+        let headers = "host: localhost\r\nx-forwarded-proto: https\r\n";
+        let told = say(served.address, &request("POST /v1/jobs", headers, r#"{"kind":"k"}"#)).await;
+        assert!(
+            header(&told, "location").starts_with(&format!("{scheme}://localhost/")),
+            "{trusted}: {told}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_request_needs_exactly_one_host() {
     let served = served_with(Options::default()).await;
     for headers in ["", "host: localhost\r\nhost: localhost\r\n"] {

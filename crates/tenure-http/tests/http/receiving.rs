@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tenure::{Chance, ManualClock, MemoryStore, Tenure};
-use tenure_http::{Network, Options, Server, deliveries};
+use tenure_http::{Egress, Network, Options, Server, deliveries};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -170,7 +170,7 @@ impl Place {
     /// The same with more to say of the server.
     pub async fn serve_so(&self, allowed: &[Network], mut options: Options) -> Serving {
         options.bind = "127.0.0.1:0".parse().unwrap();
-        options.allow_callback_to = allowed.to_vec();
+        options.egress = Egress::to(allowed);
         let server = Server::bind(&self.tenure, options).await.unwrap();
         let (address, (stop, stopped)) = (server.address(), oneshot::channel::<()>());
         tokio::spawn(server.run(async { drop(stopped.await) }));

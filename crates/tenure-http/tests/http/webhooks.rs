@@ -250,6 +250,7 @@ async fn an_address_that_is_not_public_is_refused_unless_the_operator_names_it()
         "https://[::1]/",
         "https://[::ffff:10.0.0.1]/",
         "https://0.0.0.0/",
+        "https://example.com:22/",
         "ftp://example.com/",
         "https://me:secret@example.com/",
         "",
@@ -259,14 +260,13 @@ async fn an_address_that_is_not_public_is_refused_unless_the_operator_names_it()
         assert_eq!((status, told["field"].as_str()), (422, Some("url")), "{url}: {told}");
     }
     // A name tells its address only when it is called.
-    let port = receiver.url.rsplit(':').next().unwrap();
-    let (webhook, _) = serving.webhook(&format!("http://localhost:{port}"), &["*"]).await;
+    let (webhook, _) = serving.webhook("http://localhost/", &["*"]).await;
     serving.ask("POST", &format!("/v1/webhooks/{webhook}/test"), "").await;
     let path = format!("/v1/webhooks/{webhook}/deliveries?state=failed");
     until(|| async { serving.ask("GET", &path, "").await.1["items"].as_array().unwrap().len() == 1 }).await;
     let told = serving.ask("GET", &path, "").await.1;
     let error = told["items"][0]["attempts"][0]["error"].as_str().unwrap();
-    assert!(error.contains("--allow-callback-to"), "{error}");
+    assert!(error.contains("--egress-allow"), "{error}");
     assert!(receiver.got().is_empty());
 }
 
@@ -416,4 +416,27 @@ async fn a_delivery_is_neither_made_nor_taken_by_others() {
     let (_, told) = serving.ask("POST", "/v1/claim", r#"{"queues":["*"]}"#).await;
     assert_eq!(told["jobs"], json!([]), "{told}");
     assert_eq!(serving.ask("POST", "/v1/claim", r#"{"queues":["tenure.webhooks"]}"#).await.0, 422);
+}
+
+/// The settings of an operator may refer to files and commands. A client must not read the server's files by it.
+#[tokio::test]
+async fn a_reference_that_a_client_sends_is_no_more_than_its_text() {
+    let (place, receiver) = (Place::new(), Receiver::new().await);
+    let serving = place.serve_only(&Network::loopback()).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let hush = format!("whsec_{}", "QUFB".repeat(8));
+    std::fs::write(file.path(), &hush).unwrap();
+    let (of_file, of_command) =
+        (format!("file:{}", file.path().display()), format!("cmd:cat {}", file.path().display()));
+    for reference in [&of_file, &of_command, &"env:PATH".to_owned()] {
+        let ask = json!({ "url": receiver.url, "types": ["job.*"], "secret": reference });
+        let (status, told) = serving.ask("POST", "/v1/webhooks", &ask.to_string()).await;
+        assert!(status == 422 && told["field"] == "secret" && !told.to_string().contains(&hush), "{told}");
+    }
+    let headers = json!({ "authorization": of_file, "x-key": of_command });
+    let ask = json!({ "name": "does", "url": receiver.url, "queues": ["default"], "headers": headers });
+    assert_eq!(serving.ask("POST", "/v1/endpoints", &ask.to_string()).await.0, 201);
+    assert_eq!(serving.ask("POST", "/v1/jobs", r#"{"kind":"bill"}"#).await.0, 202);
+    let got = receiver.has(1).await.remove(0);
+    assert_eq!((got.header("authorization"), got.header("x-key")), (of_file.as_str(), of_command.as_str()));
 }

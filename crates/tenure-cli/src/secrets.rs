@@ -1,0 +1,172 @@
+//! Secrets by reference: an operator writes where a secret is, in place of the secret.
+
+use std::fmt;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::exit::Failure;
+
+/// Largest secret.
+const SECRET_BYTES: u64 = 64 << 10;
+/// Longest time that a command may take.
+const COMMAND_WITHIN: Duration = Duration::from_secs(10);
+
+/// A reference that cannot be resolved. Its text never contains the secret.
+#[derive(Debug, thiserror::Error)]
+pub(crate) struct Unresolved {
+    setting: String,
+    why: String,
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.setting, self.why)
+    }
+}
+
+impl From<Unresolved> for Failure {
+    fn from(wrong: Unresolved) -> Self {
+        Self::Invalid(wrong.to_string())
+    }
+}
+
+/// Returns true if the value of a setting names a command. A file that others can write must not run commands.
+pub(crate) fn is_command(value: &str) -> bool {
+    value.starts_with("cmd:")
+}
+
+/// Returns the secret to which a value of this setting refers with `file:PATH`, `env:NAME` or `cmd:PROGRAM ARG…`; any other
+/// value is the secret.
+pub(crate) fn resolve(setting: &str, value: &str) -> Result<String, Unresolved> {
+    let wrong = |why: String| Unresolved { setting: setting.to_owned(), why };
+    let found = match value.split_once(':') {
+        Some(("file", path)) => {
+            of_file(Path::new(path)).map_err(|why| wrong(format!("file {path}: {why}")))?
+        }
+        Some(("env", name)) => std::env::var(name)
+            .map_err(|_| wrong(format!("environment variable {name} is not set, or is not UTF-8")))?,
+        Some(("cmd", line)) => of_command(line, COMMAND_WITHIN).map_err(|why| {
+            wrong(format!("command {}: {why}", line.split_whitespace().next().unwrap_or("(none)")))
+        })?,
+        Some(_) | None => return Ok(value.to_owned()),
+    };
+    let secret = found.trim_end_matches(['\n', '\r']);
+    if secret.is_empty() {
+        Err(wrong("the reference leads to an empty value".to_owned()))
+    } else {
+        Ok(secret.to_owned())
+    }
+}
+
+/// Parses the value of an option that names a database.
+pub(crate) fn database(value: &str) -> Result<String, Unresolved> {
+    resolve("database", value)
+}
+
+/// Reads a secret from a stream, with its limit.
+fn read(from: impl Read) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    from.take(SECRET_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > SECRET_BYTES {
+        return Err("larger than 64 KiB".to_owned());
+    }
+    String::from_utf8(bytes).map_err(|_| "not UTF-8".to_owned())
+}
+
+fn of_file(path: &Path) -> Result<String, String> {
+    // A pipe or a device could block, or never end.
+    let is_file = std::fs::metadata(path).map_err(|error| error.to_string())?.is_file();
+    if !is_file {
+        return Err("not a file".to_owned());
+    }
+    read(std::fs::File::open(path).map_err(|error| error.to_string())?)
+}
+
+fn of_command(line: &str, within: Duration) -> Result<String, String> {
+    let mut words = line.split_whitespace();
+    let program = words.next().ok_or("expected a program and its arguments")?;
+    let mut command = Command::new(program);
+    // A separate process group: a timeout ends the processes that the command has started as well.
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+    let child = command.spawn().map_err(|error| error.to_string())?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || sender.send(output(child)));
+    ended.recv_timeout(within).unwrap_or_else(|_| {
+        let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+        Err(format!("no output within {} s", within.as_secs()))
+    })
+}
+
+/// Reads the output of a command to its end.
+fn output(mut child: Child) -> Result<String, String> {
+    let secret = child.stdout.take().map_or(Ok(String::new()), read);
+    if secret.is_err() {
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    let secret = secret?;
+    if status.success() { Ok(secret) } else { Err(format!("failed: {status}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(value: &str) -> Result<String, String> {
+        resolve("client.token", value).map_err(|wrong| wrong.to_string())
+    }
+
+    #[test]
+    fn a_reference_leads_to_a_secret_without_its_last_line_break() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "hush hush\r\n").unwrap();
+        assert_eq!(resolved(&format!("file:{}", file.display())).unwrap(), "hush hush");
+        assert_eq!(resolved(&format!("cmd:cat {}", file.display())).unwrap(), "hush hush");
+        assert_eq!(resolved("cmd:printf a;b").unwrap(), "a;b", "no shell");
+        assert_eq!(resolved("env:PATH").unwrap(), std::env::var("PATH").unwrap());
+        for plain in ["tenure_0_1", "postgres://me:file:x@h/jobs", "whsec_QUFB", "jobs.db", ""] {
+            assert_eq!(resolved(plain).unwrap(), plain);
+        }
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_names_the_setting_and_no_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str, text: &[u8]| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            format!("file:{}", folder.path().join(name).display())
+        };
+        let large = "hush".repeat(17_000);
+        for (value, why) in [
+            (at("large", large.as_bytes()), "larger than 64 KiB"),
+            (at("odd", b"hush\xff"), "not UTF-8"),
+            (at("empty", b"\n"), "empty"),
+            ("file:/nowhere/token".to_owned(), "No such file"),
+            (format!("file:{}", folder.path().display()), "not a file"),
+            ("file:/dev/zero".to_owned(), "not a file"),
+            ("env:TENURE_NOT_THERE".to_owned(), "is not set"),
+            ("cmd:".to_owned(), "expected a program"),
+            ("cmd:/nowhere/program hush".to_owned(), "No such file"),
+            ("cmd:false hush".to_owned(), "failed"),
+            ("cmd:yes hush".to_owned(), "larger than 64 KiB"),
+        ] {
+            let told = resolved(&value).unwrap_err();
+            assert!(told.starts_with("client.token: ") && told.contains(why), "{value}: {told}");
+            assert!(!told.contains("hush"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_ended() {
+        let told = of_command("sleep 1000", Duration::from_millis(50)).unwrap_err();
+        assert!(told.contains("no output within"), "{told}");
+    }
+}

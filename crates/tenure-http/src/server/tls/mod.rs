@@ -1,0 +1,131 @@
+//! TLS of a server: handshakes with a bound, client certificates, and new files without a restart.
+
+mod files;
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::pki_types::UnixTime;
+use rustls::time_provider::TimeProvider;
+use sha2::{Digest, Sha256};
+use tenure::Clock;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::impatient::Impatient;
+use super::worded::message;
+use crate::access::ClientCertificate;
+use crate::problem::{Problem, ProblemType};
+use crate::secret::hex;
+pub use files::{TlsError, TlsFiles};
+
+/// Interval of the look at the files.
+const LOOK: Duration = Duration::from_secs(10);
+/// First byte of a TLS connection.
+const HANDSHAKE: u8 = 0x16;
+/// Most of a plain request that is read before the refusal. Closing with unread bytes would reset the connection.
+const PLAIN_BYTES: usize = 4096;
+
+/// TLS of a server, shared by its connections.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    files: Arc<TlsFiles>,
+    time: Arc<WallTime>,
+    now: Arc<RwLock<Arc<ServerConfig>>>,
+}
+
+/// The store's clock, for the expiry of certificates.
+struct WallTime(Arc<dyn Clock>);
+
+impl std::fmt::Debug for WallTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WallTime")
+    }
+}
+
+impl TimeProvider for WallTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        let seconds = u64::try_from(self.0.now().as_micros() / 1_000_000).ok()?;
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+    }
+}
+
+impl Tls {
+    pub(super) fn load(files: TlsFiles, clock: Arc<dyn Clock>) -> Result<Self, TlsError> {
+        let time = Arc::new(WallTime(clock));
+        let config = files.config(Arc::clone(&time) as Arc<dyn TimeProvider>)?;
+        files.warn_about_a_readable_key();
+        Ok(Self { files: Arc::new(files), time, now: Arc::new(RwLock::new(Arc::new(config))) })
+    }
+
+    /// Reads the files again, for new connections.
+    ///
+    /// # Errors
+    /// A file is missing or invalid. Then the server keeps the old certificate.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let config = Arc::new(self.files.config(Arc::clone(&self.time) as Arc<dyn TimeProvider>)?);
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    /// Reloads the files whenever one of them has changed.
+    pub(super) async fn watch(self) {
+        let clock = Arc::clone(&self.time.0);
+        let mut seen = self.files.stamps();
+        loop {
+            clock.sleep(LOOK).await;
+            // Taken before the files are read: a change in between is seen at the next look.
+            let stamps = self.files.stamps();
+            if stamps == seen {
+                continue;
+            }
+            seen = stamps;
+            match self.reload() {
+                Ok(()) => tracing::info!("TLS certificate reloaded"),
+                Err(error) => {
+                    tracing::error!(%error, "TLS certificate not reloaded; the old one stays in use")
+                }
+            }
+        }
+    }
+
+    /// Completes the handshake of a connection; `None` if the client does not, or does not speak TLS.
+    pub(super) async fn handshake(
+        &self,
+        stream: TcpStream,
+        read_within: Duration,
+    ) -> Option<(TlsStream<Impatient>, Option<ClientCertificate>)> {
+        let mut first = [0];
+        if stream.peek(&mut first).await.ok()? == 0 {
+            return None;
+        }
+        if first != [HANDSHAKE] {
+            refuse_plain(stream).await;
+            return None;
+        }
+        let config = Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner));
+        let stream = Impatient::new(stream, Arc::clone(&self.time.0), read_within);
+        match TlsAcceptor::from(config).accept(stream).await {
+            Ok(stream) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                let certificate = shown.map(|shown| ClientCertificate(hex(&Sha256::digest(shown)).into()));
+                Some((stream, certificate))
+            }
+            Err(error) => {
+                tracing::debug!(%error, "TLS handshake failed");
+                None
+            }
+        }
+    }
+}
+
+/// Answers a client that sends plain HTTP.
+async fn refuse_plain(mut stream: TcpStream) {
+    let problem = Problem::new(ProblemType::Malformed, "this port speaks TLS; use https://");
+    let _ = stream.read(&mut [0; PLAIN_BYTES]).await;
+    let _ = stream.write_all(message("HTTP/1.1 400 Bad Request", "", &problem).as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
