@@ -81,7 +81,7 @@ async fn every_value_is_rewritten_if_it_is_as_it_was_read(given: Given) {
 async fn a_value_that_has_changed_or_is_of_another_job_is_not_rewritten(given: Given) {
     let id = given.put(given.new_job("mail")).await;
     let first = given.take("mail").await;
-    given.settle(first, retry_at(Due::In(seconds(1)))).await;
+    given.settle(first, retry_at(Due::In(seconds(600)))).await;
     let job = stored(&given).job(id).await.unwrap().unwrap();
     let other = finished(&given).await;
     let there = job.failure.clone().unwrap();
