@@ -247,6 +247,7 @@ fn example(setting: &crate::settings::Setting) -> String {
         (Kind::Url | Kind::Urls, None) => "\"https://jobs.example.com\"".to_owned(),
         (Kind::Text | Kind::Address | Kind::Choice(_) | Kind::Level, None) => match setting.name {
             "database.url" => "\"jobs.db\"".to_owned(),
+            "database.encryption_keys" => "\"file:/etc/tenure/keys\"".to_owned(),
             _ => "\"http://127.0.0.1:4318\"".to_owned(),
         },
     }

@@ -46,7 +46,7 @@ enum Health {
 }
 
 pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
-    let place = doctor.connect.place();
+    let place = doctor.connect.place()?;
     let (client, found, several) = match &place {
         Some(_) => (doctor.connect.client()?, "database from --db".to_owned(), false),
         None => {

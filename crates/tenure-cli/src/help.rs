@@ -41,7 +41,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Schedules", &["schedule"]),
     ("Leases", &["lease"]),
     ("Programs", &["exec", "worker", "run", "app"]),
-    ("Operate", &["doctor", "selftest", "db", "bench"]),
+    ("Operate", &["doctor", "selftest", "db", "encryption", "bench"]),
     ("Server", &["serve", "token", "audit", "config", "context", "openapi"]),
     ("Other", &["completions", "man", "version", "help"]),
 ];

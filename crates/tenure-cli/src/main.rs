@@ -13,12 +13,14 @@ mod declared;
 mod describe;
 mod dev;
 mod doctor;
+mod encryption;
 mod event;
 mod exit;
 mod files;
 mod help;
 mod ids;
 mod job;
+mod keys;
 mod kind;
 mod lease;
 mod limit;
@@ -121,6 +123,9 @@ enum Command {
     /// Stream events
     #[command(subcommand, alias = "events")]
     Event(Box<event::Events>),
+    /// Manage encryption at rest
+    #[command(subcommand)]
+    Encryption(encryption::Encryption),
     /// Inspect, migrate, check and back up a database
     #[command(subcommand)]
     Db(db::Db),
@@ -259,6 +264,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Kind(kinds) => kind::run(*kinds),
         Command::Webhook(webhooks) => webhook::run(*webhooks),
         Command::Event(events) => event::run(*events),
+        Command::Encryption(encryption) => encryption::run(encryption),
         Command::Db(db) => db::run(db),
         Command::Context(contexts) => context::run(contexts),
         Command::Config(config) => config::run(config),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tenure::{OpenOptions, PostgresOptions, Tenure, Worker};
+use tenure::{Keyring, OpenOptions, PostgresOptions, Tenure, Worker};
 use tenure_http::{Access, Egress, Hiding, Network, Options, Server, TlsFiles, deliveries_that_hide};
 use tenure_ui::Dashboard;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use crate::declared;
 use crate::dev::url_of;
 use crate::exit::Failure;
 use crate::files;
+use crate::keys;
 use crate::logs::Logs;
 use crate::manager::Manager;
 use crate::reload::Reload;
@@ -59,6 +60,7 @@ impl Serve {
 struct Plan {
     url: String,
     schema: String,
+    keys: Keyring,
     options: Options,
     fires: bool,
     delivers: bool,
@@ -100,6 +102,7 @@ impl Plan {
             if settings.text("server.auth") == Some("tokens") { Access::Tokens } else { Access::Open };
         Ok(Self {
             url: url_of(&secrets::resolve("database.url", url)?),
+            keys: keys::keyring_at(settings.text(keys::SETTING))?,
             schema: settings.text("database.schema").unwrap_or_default().to_owned(),
             delivers: works && !options.read_only,
             fires: settings.is_on("server.timers"),
@@ -110,7 +113,12 @@ impl Plan {
     async fn open(&self) -> Result<Tenure, Failure> {
         let mut postgres = PostgresOptions::default();
         postgres.schema.clone_from(&self.schema);
-        Ok(OpenOptions::new().measured().postgres(postgres).open(&self.url).await?)
+        Ok(OpenOptions::new()
+            .measured()
+            .postgres(postgres)
+            .keyring(self.keys.clone())
+            .open(&self.url)
+            .await?)
     }
 }
 

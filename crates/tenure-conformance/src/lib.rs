@@ -70,6 +70,7 @@ mod records;
 mod renew;
 mod report;
 mod reserve;
+mod rewriting;
 mod settle;
 mod share;
 mod spoiled;
@@ -154,6 +155,7 @@ fn all() -> Vec<Test> {
         renew::tests(),
         report::tests(),
         reserve::tests(),
+        rewriting::tests(),
         settle::tests(),
         share::tests(),
         spoiled::tests(),

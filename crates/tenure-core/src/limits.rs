@@ -52,6 +52,8 @@ pub const PAGE_EXAMINED: usize = 10_000;
 pub const PAGE_UNREADABLE: usize = 100;
 /// Most jobs that one step of a change over a filter touches.
 pub const CHANGE_JOBS: usize = 1_000;
+/// Most values that one call stores in another form.
+pub const REWRITES: usize = 1_000;
 /// Most lapsed or due rows that one step moves.
 pub const SWEEP_ROWS: usize = 1_000;
 /// Most finished jobs that one step of pruning removes.

@@ -48,6 +48,12 @@ impl Reserved {
         &self.job
     }
 
+    /// Returns the job, so that a store can hand it out in another form.
+    #[must_use]
+    pub fn into_job(self) -> Job {
+        Arc::unwrap_or_clone(self.job)
+    }
+
     /// The same, to be looked at by whoever does it.
     #[must_use]
     pub fn shared(&self) -> Arc<Job> {
@@ -158,6 +164,29 @@ impl Settlement {
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
+    }
+
+    /// Returns the same settlement with its errors and its output in another form, such as encrypted.
+    ///
+    /// # Errors
+    /// The first error of `failure` or `output`.
+    pub fn in_form<E>(
+        self,
+        failure: impl Fn(Failure) -> Result<Failure, E>,
+        output: impl Fn(Output) -> Result<Output, E>,
+    ) -> Result<Self, E> {
+        Ok(Self {
+            spent: self.spent.map(&failure).transpose()?,
+            failure: self.failure.map(&failure).transpose()?,
+            output: self.output.map(output).transpose()?,
+            ..self
+        })
+    }
+
+    /// Returns the same settlement with an error that people see, although it costs no attempt.
+    #[must_use]
+    pub fn because(self, failure: Failure) -> Self {
+        Self { failure: Some(failure), ..self }
     }
 
     /// The job.

@@ -156,7 +156,12 @@ impl Joint for PostgresStore {
         Box::pin(self.send(&self.tasks.standing, move |reply| (held, reply)))
     }
 
-    fn complete(&self, held: &Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call {
+    fn complete(
+        &self,
+        held: &Held,
+        kept_for: Option<Duration>,
+        output: Option<&Output>,
+    ) -> Result<Call, Fault> {
         let about = json!({
             "seq": value::signed(held.seq),
             "id": value::of_job(held.id),
@@ -167,7 +172,7 @@ impl Joint for PostgresStore {
         });
         let function = "complete_job_quietly((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint,
              (a->>'kept_for')::bigint, CASE WHEN (a->>'output')::boolean THEN b END, a->>'place', (a->>'now')::bigint)";
-        self.call(function, about, output.map(|output| output.value.clone()).unwrap_or_default())
+        Ok(self.call(function, about, output.map(|output| output.value.clone()).unwrap_or_default()))
     }
 
     fn completed(&self, answer: &str) {
@@ -176,21 +181,21 @@ impl Joint for PostgresStore {
         }
     }
 
-    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Call {
+    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Result<Call, Fault> {
         let id = Uuid::from_bytes(*id.as_bytes());
         let about = json!({ "name": name.as_str(), "id": id, "fence": value::signed(fence.number()) });
         let function =
             "check_lease(a->>'name', (a->>'id')::uuid, (a->>'fence')::bigint, (a->>'now')::bigint)::text";
-        self.call(function, about, Vec::new())
+        Ok(self.call(function, about, Vec::new()))
     }
 
-    fn check_job(&self, held: &Held) -> Call {
+    fn check_job(&self, held: &Held) -> Result<Call, Fault> {
         let (seq, id) = (value::signed(held.seq), value::of_job(held.id));
         let about = json!({ "seq": seq, "id": id, "fence": value::signed(held.fence.number()) });
-        self.call(
+        Ok(self.call(
             "check_job((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint)::text",
             about,
             Vec::new(),
-        )
+        ))
     }
 }

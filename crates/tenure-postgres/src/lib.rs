@@ -68,6 +68,7 @@ mod prefix;
 mod query;
 mod records;
 mod repair;
+mod rewriting;
 mod rows;
 mod schema;
 mod sheet;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tenure_core::{NewJob, Settlement};
 use tenure_store::{
     Answer, Bulletin, Caution, Change, Changed, Clock, Copies, Enqueued, Event, Fault, Hints, Jobs, Joint,
-    LeftAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Sizes, Store, Tended, Turn,
+    LeftAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Rewrite, Selection, Sizes, Store,
+    Tended, Turn, check_rewrites,
 };
 use tokio::sync::{broadcast, mpsc, watch};
 
@@ -21,6 +22,7 @@ use crate::leases;
 use crate::link::Link;
 use crate::memory::Memory;
 use crate::patience::Deadline;
+use crate::rewriting;
 use crate::sizes;
 use crate::tasks::{self, Ending, Tasks};
 use crate::tend;
@@ -185,6 +187,16 @@ impl Jobs for PostgresStore {
 
     fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
         Box::pin(self.send(&self.tasks.working, |reply| Ask::Report(reports, reply)))
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
+        Box::pin(async move {
+            check_rewrites(&rewrites)?;
+            self.ask(&self.tasks.others, move |link| {
+                Box::pin(async move { rewriting::rewrite(link, &rewrites).await })
+            })
+            .await
+        })
     }
 
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {

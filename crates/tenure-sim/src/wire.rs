@@ -16,7 +16,7 @@ use tenure_store::{
     Answer, Bulletin, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
     LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, Renew,
-    Renewal, Report, Reported, Reservation, Reserve, Selection, Store, Tended, Turn, Views,
+    Renewal, Report, Reported, Reservation, Reserve, Rewrite, Selection, Store, Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -208,6 +208,10 @@ impl Jobs for Wire {
 
     fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
         self.send("report", |store| async move { store.report(reports).await })
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
+        self.send("rewrite", |store| async move { store.rewrite(rewrites).await })
     }
 
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {

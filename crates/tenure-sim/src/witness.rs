@@ -16,8 +16,8 @@ use tenure_store::{
     Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
     LostHost, Order, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
-    Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Settled, Store, Tended, Turn,
-    Views,
+    Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Rewrite, Selection, Settled, Store,
+    Tended, Turn, Views,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -242,6 +242,10 @@ impl Jobs for Witness {
             }
             Ok(reported)
         })
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
+        self.store.rewrite(rewrites)
     }
 
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {

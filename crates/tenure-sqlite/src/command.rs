@@ -9,8 +9,8 @@ use tenure_core::{
 };
 use tenure_store::{
     Change, Changed, CopyEnd, Enqueued, Fault, Fired, Item, LeaseWish, Pruned, QueueEdit, QueueEdited,
-    QueueRemoved, QueueSeen, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, Tended,
-    TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerSeen, TimerSet, Turn, Writes, Written,
+    QueueRemoved, QueueSeen, Renew, Renewal, Report, Reported, Reservation, Reserve, Rewrite, Selection,
+    Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerSeen, TimerSet, Turn, Writes, Written,
 };
 use tokio::sync::oneshot;
 
@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Renew(Renew, Reply<Vec<Renewal>>),
     Settle(Vec<Settlement>, Option<Reserve>, Reply<Turn>),
     Report(Vec<Report>, Reply<Vec<Reported>>),
+    Rewrite(Vec<Rewrite>, Reply<Vec<bool>>),
     Change(Change, Selection, Reply<Changed>),
     Tend(Reply<Tended>),
     SetPaused(QueueName, bool, Reply<bool>),
@@ -101,6 +102,7 @@ impl Command {
                 settlements.len() + then.as_ref().map_or(0, |ask| ask.at_most.min(limits::RESERVE_JOBS))
             }
             Self::Report(reports, _) => reports.iter().map(|report| 1 + report.lines.len()).sum(),
+            Self::Rewrite(rewrites, _) => rewrites.len(),
             Self::Change(..) | Self::Tend(_) | Self::SetLimit(..) => limits::CHANGE_JOBS,
             Self::Lease(wishes, _) => wishes.len(),
             Self::PruneLedger(..) => limits::PRUNE_LEDGER,
@@ -137,6 +139,7 @@ impl Command {
             Self::Renew(ask, reply) => reply.keep(writing.renew(ask)),
             Self::Settle(settlements, then, reply) => reply.keep(writing.turn(settlements, then.as_ref())),
             Self::Report(reports, reply) => reply.keep(writing.report(reports)),
+            Self::Rewrite(rewrites, reply) => reply.keep(writing.rewrite_values(rewrites)),
             Self::Change(change, selection, reply) => reply.keep(writing.change(change, selection)),
             Self::Tend(reply) => reply.keep(writing.tend()),
             Self::SetPaused(queue, paused, reply) => reply.keep(writing.set_paused(queue, *paused)),
@@ -173,6 +176,7 @@ impl Command {
             Self::Renew(_, reply) => reply.tell(fate),
             Self::Settle(_, _, reply) => reply.tell(fate),
             Self::Report(_, reply) => reply.tell(fate),
+            Self::Rewrite(_, reply) => reply.tell(fate),
             Self::Change(_, _, reply) => reply.tell(fate),
             Self::Tend(reply) => reply.tell(fate),
             Self::SetPaused(_, _, reply) | Self::SetQueueLimit(_, _, reply) => reply.tell(fate),

@@ -72,6 +72,7 @@ mod renew;
 mod repair;
 mod report;
 mod reserve;
+mod rewriting;
 mod rows;
 mod schema;
 mod set_back;

@@ -16,9 +16,9 @@ use tenure_store::{
     Fault, Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
     LedgerPage, LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo,
     QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation,
-    Reserve, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
+    Reserve, Rewrite, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
     TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
-    check_timers, check_wishes, check_writes,
+    check_rewrites, check_timers, check_wishes, check_writes,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -204,6 +204,13 @@ impl Jobs for SqliteStore {
 
     fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
         Box::pin(self.write(|reply| Command::Report(reports, reply)))
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
+        Box::pin(async move {
+            check_rewrites(&rewrites)?;
+            self.write(|reply| Command::Rewrite(rewrites, reply)).await
+        })
     }
 
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {

@@ -8,7 +8,7 @@ use tenure_core::{
     Reserved, Settlement, StateName, Timestamp,
 };
 
-use crate::{Answer, Cursor, Filter, LeftAsk};
+use crate::{Answer, Cursor, Filter, LeftAsk, Rewrite};
 
 /// The life of jobs.
 ///
@@ -42,6 +42,11 @@ pub trait Jobs {
 
     /// Keeps progress and log lines of running attempts, each under its own fence.
     fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>>;
+
+    /// Stores values of jobs in another form, such as under another key, and answers for each if it was replaced: only if
+    /// it is still what the caller has read. The values mean the same, so no fencing token is needed, and nothing else
+    /// about the job changes. No more than [`limits::REWRITES`](tenure_core::limits::REWRITES).
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>>;
 
     /// Changes the selected jobs, each by itself; a bounded number of them.
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed>;

@@ -41,15 +41,29 @@ pub trait Joint: Send + Sync {
 
     /// Ends a running job, which has succeeded; refused if the fence is not current. It is kept for so long, for good if
     /// that is `None`.
-    fn complete(&self, held: &Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call;
+    ///
+    /// # Errors
+    /// A result that cannot be written.
+    fn complete(
+        &self,
+        held: &Held,
+        kept_for: Option<Duration>,
+        output: Option<&Output>,
+    ) -> Result<Call, Fault>;
 
     /// Takes note of the answer to [`complete`](Self::complete): whoever has waited for that end hears of it when the transaction has
     /// committed.
     fn completed(&self, answer: &str);
 
     /// Refused if the lease is not held under this id and fence; nobody else is granted it before the transaction ends.
-    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Call;
+    ///
+    /// # Errors
+    /// A store without transactions.
+    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Result<Call, Fault>;
 
     /// Refused if the job does not run under this fence; nobody else takes it before the transaction ends.
-    fn check_job(&self, held: &Held) -> Call;
+    ///
+    /// # Errors
+    /// A store without transactions.
+    fn check_job(&self, held: &Held) -> Result<Call, Fault>;
 }

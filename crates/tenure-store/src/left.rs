@@ -66,12 +66,16 @@ impl LeftAsk {
         Self { place, watch: None }
     }
 
-    /// Has its answer watched by whoever stands before the store.
-    pub(crate) fn watched(
+    /// Passes the answer through `watch`, after any earlier watch: each wrapper around a store adds its own.
+    pub fn watched(
         mut self,
         watch: impl FnOnce(Moment, Answer<'static, Reservation>) -> Answer<'static, Reservation> + Send + 'static,
     ) -> Self {
-        self.watch = Some(Box::new(watch));
+        let inner = self.watch.take();
+        self.watch = Some(Box::new(move |sent, answer| match inner {
+            Some(inner) => watch(sent, inner(sent, answer)),
+            None => watch(sent, answer),
+        }));
         self
     }
 

@@ -12,6 +12,7 @@ mod bulletin;
 mod chance;
 mod clock;
 mod copying;
+mod encryption;
 mod fault;
 mod faulty;
 mod filter;
@@ -24,6 +25,7 @@ mod measured;
 mod memory;
 mod operations;
 mod records;
+mod rewriting;
 mod sizes;
 mod steps;
 mod timers;
@@ -39,6 +41,7 @@ pub use copying::{
     Copied, CopiedJob, CopiedLimit, CopiedQueue, Copies, CopyEnd, CopyRefusal, InTheWay, Item, KeyHold, Rest,
     Totals, copy,
 };
+pub use encryption::{Encryption, KeyCounts, Rotated};
 pub use fault::{Fault, FaultCause};
 pub use faulty::{Faults, FaultyStore, Tally};
 pub use filter::{Cursor, Filter, ListedBy, Order};
@@ -59,6 +62,7 @@ pub use records::{
     Append, EntriesAsk, EntryPage, NewValue, Only, Put, RecordPage, Records, RecordsAsk, Unmet, Writes,
     Written, check_writes,
 };
+pub use rewriting::{Rewrite, StoredValue, check_rewrites};
 pub use sizes::Sizes;
 pub use steps::Steps;
 pub use timers::{
@@ -96,6 +100,11 @@ pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send
 
     /// How it is copied, and how a copy is written into it; `None` if it only stands before another store.
     fn copies(&self) -> Option<&dyn Copies> {
+        None
+    }
+
+    /// Returns the encryption of a store that encrypts values at rest; `None` if this one does not.
+    fn encryption(&self) -> Option<&dyn Encryption> {
         None
     }
 

@@ -10,6 +10,7 @@ use tenure_core::{
 use tenure_store::{Change, Cursor, Filter, NewValue, Only, PageAsk, Put, Writes, Written};
 
 use crate::records::{Document, RecordKey};
+use crate::rotation::reseal;
 use crate::run::CutShort;
 use crate::{Draft, Enqueue, Error, Failed, Job, Jobs, Run, Tally, Tenure, Worker};
 
@@ -239,9 +240,10 @@ impl Tenure {
 }
 
 impl<App: Send + Sync + 'static> Worker<App> {
-    /// Runs [bulk operations](Tenure::bulk), this many at once.
+    /// Runs [bulk operations](Tenure::bulk) and [rotations of encryption keys](Tenure::rotate_encryption), this many at
+    /// once.
     pub fn bulk_operations(self, slots: usize) -> Self {
-        self.queue(Bulk::QUEUE, slots).job(operate)
+        self.queue(Bulk::QUEUE, slots).job(operate).job(reseal)
     }
 }
 

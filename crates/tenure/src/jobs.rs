@@ -56,7 +56,13 @@ impl<'a> Jobs<'a> {
             let allowed = "a cursor of the same listing";
             return Err(Invalid::new("cursor", "a cursor of a listing in another order", allowed).into());
         }
+        self.check_filter(&ask.filter)?;
         Ok(self.tenure.store().jobs(ask).await?)
+    }
+
+    /// Refuses a filter that looks into encrypted values.
+    fn check_filter(&self, filter: &Filter) -> Result<(), Error> {
+        Ok(self.tenure.store().encryption().map_or(Ok(()), |encryption| encryption.check_filter(filter))?)
     }
 
     /// Returns the attempts of a job, oldest first.
@@ -198,6 +204,7 @@ impl<'a> Jobs<'a> {
         filter: &Filter,
         after: Option<Cursor>,
     ) -> Result<(Tally, Option<Cursor>), Error> {
+        self.check_filter(filter)?;
         let selection = Selection::Matching { filter: filter.clone(), after };
         let Changed { outcomes, next } = self.tenure.store().change(change, selection).await?;
         let mut tally = Tally::default();

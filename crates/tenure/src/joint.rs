@@ -138,7 +138,7 @@ impl Leases<'_> {
     pub async fn check_in(&self, pass: &Pass, mut transaction: impl InTransaction) -> Result<(), Error> {
         // What this host does not believe in any more is not asked about: it shall have stopped by now.
         pass.guard()?;
-        let call = joint(self.tenure())?.check_lease(pass.name(), pass.id(), pass.fence());
+        let call = joint(self.tenure())?.check_lease(pass.name(), pass.id(), pass.fence())?;
         Ok(transaction.ask(&call).await.map(drop)?)
     }
 }
@@ -150,7 +150,7 @@ impl<App> Run<App> {
     /// # Errors
     /// Returns why nothing may be written. Roll back on any error.
     pub async fn check_in_with(&self, transaction: impl InTransaction) -> Result<(), Error> {
-        let call = joint(self.tenure())?.check_job(&self.control().held());
+        let call = joint(self.tenure())?.check_job(&self.control().held())?;
         self.say(transaction, &call).await.map(drop)
     }
 
@@ -212,7 +212,7 @@ impl<App> Run<App> {
         let (joint, held) = (joint(self.tenure())?, self.control().held());
         // If it cannot be prepared now, others wait for this transaction.
         let _ = joint.prepare_end(&held).await;
-        let call = joint.complete(&held, kept_for, output.as_ref());
+        let call = joint.complete(&held, kept_for, output.as_ref())?;
         joint.completed(&self.say(transaction, &call).await?);
         self.control().was_completed();
         Ok(())

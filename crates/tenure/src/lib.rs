@@ -62,7 +62,9 @@ mod queues;
 pub mod records;
 mod remote;
 mod reserving;
+mod rotation;
 mod run;
+mod sealed;
 mod search;
 mod signal;
 mod singleton;
@@ -94,7 +96,9 @@ pub use open::OpenOptions;
 pub use queues::Queues;
 pub use remote::{Claimed, Ending, LeaseGrant, Leased, Remote, held};
 pub use reserving::{Reservation, Reservations, Roster};
+pub use rotation::{Reseal, Resealed};
 pub use run::{CutShort, Run, Stopping};
+pub use sealed::{Keyring, SealedStore};
 pub use search::{BadSearch, FIELDS as SEARCH_FIELDS, search};
 pub use signal::shutdown_signal;
 pub use singleton::{Duty, Lock, Mode, Scope, Singleton, SingletonOptions, Singletons};
@@ -126,10 +130,10 @@ pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, Sqli
 pub use tenure_store::{
     Accepted, Call, CallMeasure, Caution, Chance, ChangeOutcome, ClaimMeasure, Clock, Copied, CopyRefusal,
     Count, Cursor, Event, Fault, FaultCause, Faults, FaultyStore, Filter, Finding, Happening, Hearing,
-    Histogram, Host, InTheWay, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk, LedgerAsk, LedgerPage,
-    LimitInfo, LimitPage, ListedBy, LostHost, ManualClock, MeasuredStore, Measures, MemoryStore, Migration,
-    Moment, Oldest, Order, Page, PageAsk, Quarantined, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
-    QueueSeen, Refusal, Renewal, Repaired, Report, Reported, Reserve, Settled, Sizes, SlotCursor, SlotPage,
-    SlotsAsk, Status, Store, SystemClock, TimerAct, TimerOutcome, TimerPage, TimerSeen, TimerSet, TimersAsk,
-    Totals as CopyTotals, UnreadableJob, Want,
+    Histogram, Host, InTheWay, KeyCounts, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk, LedgerAsk,
+    LedgerPage, LimitInfo, LimitPage, ListedBy, LostHost, ManualClock, MeasuredStore, Measures, MemoryStore,
+    Migration, Moment, Oldest, Order, Page, PageAsk, Quarantined, QueueEdit, QueueEdited, QueueInfo,
+    QueueRemoved, QueueSeen, Refusal, Renewal, Repaired, Report, Reported, Reserve, Settled, Sizes,
+    SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerAct, TimerOutcome, TimerPage, TimerSeen,
+    TimerSet, TimersAsk, Totals as CopyTotals, UnreadableJob, Want,
 };

@@ -10,7 +10,7 @@ use crate::app::{Nameless, this_program};
 use crate::stats::Heap;
 use crate::tender::{Chores, Tender};
 use crate::timer::check_revision;
-use crate::{Error, Tenure};
+use crate::{Error, Keyring, SealedStore, Tenure};
 
 const KEEP: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Whoever wonders who held a lease, or what became of a slot, has at least so long to ask.
@@ -36,6 +36,7 @@ pub struct OpenOptions {
     revision: u64,
     leases_on_runtime: bool,
     measured: bool,
+    keyring: Keyring,
     pub(crate) sqlite: tenure_sqlite::Options,
     #[cfg(feature = "postgres")]
     pub(crate) postgres: tenure_postgres::Options,
@@ -54,6 +55,7 @@ impl Default for OpenOptions {
             revision: 0,
             leases_on_runtime: false,
             measured: false,
+            keyring: Keyring::default(),
             sqlite: tenure_sqlite::Options::default(),
             #[cfg(feature = "postgres")]
             postgres: tenure_postgres::Options::default(),
@@ -134,6 +136,20 @@ impl OpenOptions {
         self
     }
 
+    /// Encrypts args, results and logs at rest with the first key, and decrypts with all keys. Load the same keys in every
+    /// program that runs or shows jobs of the store.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), tenure::Error> {
+    /// let keys = tenure::Keyring::load("file:/etc/tenure/keys")?;
+    /// let tenure = tenure::OpenOptions::new().keyring(keys).open("sqlite://jobs.db").await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn keyring(mut self, keys: Keyring) -> Self {
+        self.keyring = keys;
+        self
+    }
+
     /// Sets options for a SQLite file.
     pub fn sqlite(mut self, options: tenure_sqlite::Options) -> Self {
         self.sqlite = options;
@@ -171,6 +187,8 @@ impl OpenOptions {
         }
         let store = self.store(url).await?;
         store.cautions().iter().for_each(|caution| tracing::warn!("{caution}"));
+        // Without keys as well: values that others encrypted must not reach a handler.
+        let store: Arc<dyn Store> = Arc::new(SealedStore::new(store, self.keyring.clone()));
         let store = if self.measured { Arc::new(MeasuredStore::new(store)) } else { store };
         let chance = || self.seed.map_or_else(Chance::from_system, Chance::seeded);
         let claimed = self.claim(&store, chance()).await?;

@@ -22,6 +22,7 @@ use super::{SET, identity, report, triggered};
 use crate::dev::{folder as own_folder, url_of};
 use crate::exit::Failure;
 use crate::files;
+use crate::keys::Keys;
 use crate::manager::Manager;
 use crate::program::end_orphans_twice;
 use crate::screen::{Screen, complain};
@@ -40,6 +41,8 @@ pub(crate) struct Run {
     /// SQLite file or PostgreSQL database that all hosts share [default: FOLDER/.tenure/apps.db]
     #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true, value_parser = crate::secrets::database)]
     db: Option<String>,
+    #[command(flatten)]
+    keys: Keys,
     /// Name of this set of programs; two folders on one database need two names [default: apps]
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
@@ -152,7 +155,7 @@ async fn work(
     };
     let db = run.db.clone().unwrap_or_else(|| state.join(STORE).display().to_string());
     let folder_id = identity::of(&run.folder, run.set.as_deref())?;
-    let options = OpenOptions::new().app(run.set()).program(&folder_id);
+    let options = OpenOptions::new().app(run.set()).program(&folder_id).keyring(run.keys.keyring()?);
     let opened = options.open(&url_of(&db)).await;
     let tenure = opened.map_err(|error| identity::explained(error, &run.folder, &folder_id))?;
     let (id, node) = (tenure.new_id().to_string(), node());

@@ -9,9 +9,8 @@ use clap::Args;
 use super::{Client, Place, Purpose};
 use crate::dev::Home;
 use crate::exit::Failure;
-use crate::files;
-use crate::secrets;
 use crate::settings::{Env, Settings};
+use crate::{files, keys, secrets};
 
 /// Where a server listens if nobody says otherwise.
 pub(crate) const USUAL: &str = "http://127.0.0.1:8368";
@@ -61,6 +60,9 @@ pub(crate) struct Connect {
     /// PostgreSQL schema of --db [default: tenure]
     #[arg(long, value_name = "NAME", global = true, requires = "db", help_heading = "Server")]
     pub(crate) db_schema: Option<String>,
+    /// Encryption keys of --db: file:PATH, env:NAME or cmd:PROGRAM [env: TENURE_ENCRYPTION_KEYS]
+    #[arg(long, value_name = "PLACE", global = true, requires = "db", help_heading = "Server")]
+    pub(crate) encryption_keys: Option<String>,
     /// Allow changes to the database of --db
     #[arg(long, global = true, requires = "db", help_heading = "Server")]
     pub(crate) write: bool,
@@ -96,16 +98,17 @@ impl Connect {
 
     /// The same for work of this program's own: a store that is named for that may be changed.
     pub(crate) fn client_for(&self, purpose: Purpose) -> Result<Client, Failure> {
-        match self.place() {
+        match self.place()? {
             Some(place) => Client::of_store(&place, purpose),
             None => Settings::of(self, &Env::real())?.client(),
         }
     }
 
     /// The store that is meant, if no server is.
-    pub(crate) fn place(&self) -> Option<Place> {
-        let db = self.db.as_deref()?;
-        Some(Place { home: Home::named(db), schema: self.db_schema.clone() })
+    pub(crate) fn place(&self) -> Result<Option<Place>, Failure> {
+        let Some(db) = self.db.as_deref() else { return Ok(None) };
+        let keys = keys::keyring(self.encryption_keys.as_deref())?;
+        Ok(Some(Place { home: Home::named(db), schema: self.db_schema.clone(), keys }))
     }
 }
 

@@ -11,7 +11,9 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use tenure::{Clock, Moment, OpenOptions, PostgresOptions, SqliteOptions, SystemClock, Tenure, Worker};
+use tenure::{
+    Clock, Keyring, Moment, OpenOptions, PostgresOptions, SqliteOptions, SystemClock, Tenure, Worker,
+};
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +48,8 @@ pub(crate) struct Place {
     pub(crate) home: Home,
     /// The schema of a PostgreSQL database, if it was said.
     pub(crate) schema: Option<String>,
+    /// Keys that decrypt its values.
+    pub(crate) keys: Keyring,
 }
 
 /// A store that was opened here.
@@ -72,7 +76,7 @@ impl Place {
         if let Some(schema) = &self.schema {
             postgres.schema.clone_from(schema);
         }
-        OpenOptions::new().postgres(postgres)
+        OpenOptions::new().postgres(postgres).keyring(self.keys.clone())
     }
 
     /// Refuses what is not there, or what opening it would change.
@@ -301,7 +305,7 @@ mod tests {
 
     #[test]
     fn why_there_is_no_answer_is_told_as_it_is() {
-        let place = Place { home: Home::in_memory(), schema: None };
+        let place = Place { home: Home::in_memory(), schema: None, keys: Keyring::default() };
         let mut store = OwnStore::open(&place, Purpose::Work).unwrap();
         store.routes = Router::new()
             .route("/never", get(std::future::pending::<String>))
@@ -315,5 +319,34 @@ mod tests {
         let opened = store.opened.take();
         assert!(why(&store, "/never", 60_000).contains("is closed"));
         store.opened = opened;
+    }
+
+    #[test]
+    fn values_are_encrypted_with_keys_and_without_them_the_missing_key_is_named() {
+        const KEYS: &str = "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jobs.db");
+        let home = Home::named(&path.display().to_string());
+        let open = |keys: &str, purpose| {
+            let keys = if keys.is_empty() { Keyring::default() } else { Keyring::parse(keys).unwrap() };
+            OwnStore::open(&Place { home: home.clone(), schema: None, keys }, purpose).unwrap()
+        };
+        let told = |store: &OwnStore, request: Request<Body>| {
+            let answer = store.ask(request, Duration::from_secs(60)).ok().unwrap();
+            answer.into_body().read_to_string().unwrap()
+        };
+        let get = |path: &str| Request::get(path).body(Body::empty()).unwrap();
+        let store = open(KEYS, Purpose::Work);
+        let job = Body::from(r#"{"kind":"pay","args":{"card":"4111-1111"}}"#);
+        let post = Request::post("/v1/jobs").header("content-type", "application/json").body(job).unwrap();
+        let made: serde_json::Value = serde_json::from_str(&told(&store, post)).unwrap();
+        let at = format!("/v1/jobs/{}", made["id"].as_str().unwrap());
+        assert!(told(&store, get(&at)).contains("4111-1111"));
+        let refused = told(&store, get("/v1/jobs?q=args.card:4111-1111"));
+        assert!(refused.contains("args are encrypted; use kind, queue, tags or time instead"), "{refused}");
+        drop(store);
+        assert!(!std::fs::read(&path).unwrap().windows(9).any(|part| part == b"4111-1111"));
+        let shown = told(&open("", Purpose::Look), get(&at));
+        assert!(shown.contains("(encrypted: key k1 is not loaded)"), "{shown}");
     }
 }

@@ -10,7 +10,7 @@ mod status;
 mod target;
 mod vacuum;
 
-pub(crate) use target::wait;
+pub(crate) use target::{Form, Target, wait};
 
 use clap::Subcommand;
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use tenure::schedule::Schedule;
-use tenure::{OpenOptions, StateName, Tenure};
+use tenure::{Keyring, OpenOptions, StateName, Tenure};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,7 @@ use self::seed::CatchingUp;
 use self::show::{Seen, Show, standings, unfinished};
 use crate::client::USUAL;
 use crate::exit::Failure;
+use crate::keys::Keys;
 use crate::open::shown_in_browser;
 use crate::output::counted;
 use crate::screen::{self, Screen, Tone};
@@ -56,6 +57,8 @@ pub(crate) struct Dev {
     /// Open the dashboard in a browser
     #[arg(long)]
     open: bool,
+    #[command(flatten)]
+    keys: Keys,
     /// Print every event, not only the end of each attempt
     #[arg(short, long)]
     verbose: bool,
@@ -85,7 +88,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
         (None, false) => Home::usual()?,
     };
     let past = dev.seed.then(CatchingUp::new);
-    let tenure = open_store(&home, past.as_ref()).await?;
+    let tenure = open_store(&home, dev.keys.keyring()?, past.as_ref()).await?;
     let server = http::server(&tenure, dev.port).await?;
     introduce(&tenure, &dev, server.as_ref(), &screen);
     let block = block(&home, server.as_ref());
@@ -157,8 +160,8 @@ async fn work_until(
 }
 
 /// The store; what is filled in has happened by a clock that begins in the past.
-async fn open_store(home: &Home, past: Option<&CatchingUp>) -> Result<Tenure, Failure> {
-    let options = OpenOptions::new().measured();
+async fn open_store(home: &Home, keys: Keyring, past: Option<&CatchingUp>) -> Result<Tenure, Failure> {
+    let options = OpenOptions::new().measured().keyring(keys);
     let options = match past {
         Some(past) => options.clock(Arc::new(past.clone())),
         None => options,

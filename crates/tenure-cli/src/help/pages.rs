@@ -298,6 +298,15 @@ TENURE_CONTEXT, .tenure/apps.db in this folder, the default server. No --write i
     page("app rm", &["tenure app rm triggered/report --from ./jobs"]),
     page("doctor", &["tenure doctor", "tenure doctor --ready"]),
     page("selftest", &["tenure selftest --url https://jobs.example.com"]),
+    page("encryption", &["tenure encryption status --db jobs.db"]),
+    page("encryption status", &["tenure encryption status --db jobs.db --encryption-keys file:keys"]),
+    noted(
+        "encryption rotate",
+        &["tenure encryption rotate --db jobs.db --encryption-keys file:keys"],
+        "\
+First put the new key on the first line of the keys of every server and program, and restart them.
+When no value is skipped, the older keys can be removed.",
+    ),
     page("db", &["tenure db status --db jobs.db"]),
     page("db status", &["tenure db status --db jobs.db"]),
     page(

@@ -6,13 +6,13 @@ use super::*;
 use crate::Program;
 
 /// Words with which a summary may begin.
-const VERBS: [&str; 63] = [
+const VERBS: [&str; 64] = [
     "Acquire", "Add", "Allow", "Ask", "Back", "Break", "Cancel", "Change", "Check", "Choose", "Convert",
     "Copy", "Create", "Delete", "Deploy", "Describe", "Diagnose", "Enqueue", "Explain", "Export", "Inspect",
     "List", "Manage", "Measure", "Migrate", "Name", "Open", "Pause", "Print", "Release", "Remove", "Renew",
     "Replace", "Resume", "Retry", "Revoke", "Rotate", "Run", "Send", "Set", "Show", "Shrink", "Start",
     "Stop", "Stream", "Test", "Watch", "Disable", "Enable", "Edit", "Find", "Follow", "Import", "Load",
-    "Move", "Purge", "Read", "Reload", "Reset", "Restore", "Submit", "Update", "Write",
+    "Move", "Purge", "Encrypt", "Read", "Reload", "Reset", "Restore", "Submit", "Update", "Write",
 ];
 /// Words that the writing standard does not allow.
 const BANNED: [&str; 12] = [

@@ -104,6 +104,13 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "database.encryption_keys",
+        flag: flag("encryption-keys", "PLACE"),
+        variable: Some("TENURE_ENCRYPTION_KEYS"),
+        about: "Keys that encrypt args, results and logs: file:PATH, env:NAME or cmd:PROGRAM",
+        ..PLAIN
+    },
+    Setting {
         name: "server.bind",
         kind: Kind::Address,
         flag: flag("bind", "ADDRESS:PORT"),

@@ -7,7 +7,8 @@ use tenure_core::{
 use super::super::given::list;
 use super::super::wishes::leases;
 use tenure_store::{
-    Count, Filter, Host, LeaseInfo, LedgerAsk, LimitInfo, Order, QueueInfo, SlotsAsk, Store, TimersAsk,
+    Count, Encryption, Filter, Host, LeaseInfo, LedgerAsk, LimitInfo, Order, QueueInfo, SlotsAsk, Store,
+    TimersAsk,
 };
 
 /// A job with all that is told of it.
@@ -37,6 +38,8 @@ pub(super) struct Seen {
 
 /// All that can be seen of a store. The fences of leases that somebody may go on with differ in a copy.
 pub(super) async fn seen(store: &dyn Store) -> Seen {
+    // A copy has encrypted values as they are.
+    let store = store.encryption().map_or(store, Encryption::beneath);
     let mut jobs = Vec::new();
     for job in list(store, Filter::default(), Order::OldestFirst, 100).await {
         assert!(!matches!(job.state, State::Running { .. }), "a job runs");

@@ -13,8 +13,8 @@ use tenure_store::{
     Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage,
     LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
     QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
-    Selection, Settled, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
-    TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    Rewrite, Selection, Settled, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
+    TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -197,6 +197,10 @@ impl Jobs for Broken {
             let kept = |answer| if self.has(Bug::KeepsStaleReports) { Reported::Kept } else { answer };
             Ok(reported.into_iter().map(kept).collect())
         })
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
+        self.inner.rewrite(rewrites)
     }
 
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {

@@ -14,7 +14,7 @@ pub use items::{CopiedJob, CopiedLimit, CopiedQueue, Item, KeyHold, Rest, Totals
 
 use tenure_core::{Epoch, Fence, JournalEntry, Name, Record, RecordKey, UniqueKey};
 
-use crate::{Answer, Chance, Fault, Store};
+use crate::{Answer, Chance, Encryption, Fault, Store};
 use pouring::Pouring;
 
 /// Being copied, and being what a copy is written into.
@@ -130,6 +130,11 @@ fn in_words(those: &[InTheWay]) -> String {
     words.join("; ")
 }
 
+/// Returns a store without the decryption in front of it.
+fn as_stored(store: &dyn Store) -> &dyn Store {
+    store.encryption().map_or(store, Encryption::beneath)
+}
+
 /// Copies all that `from` keeps to `to`, where nothing may be. `even_in_use`: also if somebody may be using the source;
 /// what they change meanwhile is copied or not. `tell` hears how far it has come, after each page.
 ///
@@ -144,6 +149,8 @@ pub async fn copy(
     even_in_use: bool,
     tell: &mut (dyn FnMut(Totals, Totals) + Send),
 ) -> Result<Copied, Fault> {
+    // Encrypted values are copied as they are: the copy needs the same keys, and copying needs none.
+    let (from, to) = (as_stored(from), as_stored(to));
     let refused = |why| Ok(Copied::Refused(why));
     let (Some(source), Some(target)) = (from.copies(), to.copies()) else {
         return refused(CopyRefusal::NoCopies);

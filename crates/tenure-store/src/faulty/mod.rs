@@ -19,7 +19,7 @@ use crate::{
     Fired, Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
     LedgerPage, LimitInfo, LimitPage, LostHost, Measures, Page, PageAsk, Pruned, QueueEdit, QueueEdited,
     QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported,
-    Reservation, Reserve, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit,
+    Reservation, Reserve, Rewrite, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit,
     TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes,
     Written,
 };
@@ -212,6 +212,10 @@ impl Jobs for FaultyStore {
 
     fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
         self.meet(move |store| store.report(reports))
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
+        self.meet(move |store| store.rewrite(rewrites))
     }
 
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {

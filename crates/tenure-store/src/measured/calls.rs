@@ -15,8 +15,8 @@ use crate::{
     Answer, Change, Changed, Count, Enqueued, EntriesAsk, EntryPage, Fired, Host, Hosts, Jobs, LeaseInfo,
     LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LeftAsk, LimitInfo, LimitPage, LostHost,
     Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records,
-    RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Selection, SlotPage, SlotsAsk,
-    Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers,
+    RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Rewrite, Selection, SlotPage,
+    SlotsAsk, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers,
     TimersAsk, Turn, Views, Writes, Written,
 };
 
@@ -62,6 +62,10 @@ impl Jobs for MeasuredStore {
 
     fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
         self.measure(Operation::Report, self.inner.report(reports))
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
+        self.measure(Operation::Rewrite, self.inner.rewrite(rewrites))
     }
 
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {

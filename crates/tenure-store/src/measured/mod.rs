@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, watch};
 
-use crate::{Answer, Caution, Clock, Copies, Event, Fault, Hints, Joint, Moment, Sizes, Store};
+use crate::{Answer, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, Moment, Sizes, Store};
 pub use histogram::Histogram;
 pub use measures::{CallMeasure, ClaimMeasure, LeaseMeasure, Measures};
 use operation::Operation;
@@ -134,6 +134,10 @@ impl Store for MeasuredStore {
 
     fn copies(&self) -> Option<&dyn Copies> {
         self.inner.copies()
+    }
+
+    fn encryption(&self) -> Option<&dyn Encryption> {
+        self.inner.encryption()
     }
 
     fn sizes(&self) -> Answer<'_, Sizes> {

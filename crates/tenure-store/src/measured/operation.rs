@@ -8,6 +8,7 @@ pub(super) enum Operation {
     Renew,
     Settle,
     Report,
+    Rewrite,
     Change,
     Tend,
     Lease,
@@ -51,12 +52,13 @@ pub(super) enum Operation {
 
 impl Operation {
     /// All of them, with their names, in their order.
-    pub(super) const ALL: [(Self, &'static str); 44] = [
+    pub(super) const ALL: [(Self, &'static str); 45] = [
         (Self::Enqueue, "enqueue"),
         (Self::Reserve, "reserve"),
         (Self::Renew, "renew"),
         (Self::Settle, "settle"),
         (Self::Report, "report"),
+        (Self::Rewrite, "rewrite"),
         (Self::Change, "change"),
         (Self::Tend, "tend"),
         (Self::Lease, "lease"),

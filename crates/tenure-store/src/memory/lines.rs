@@ -20,6 +20,12 @@ impl Lines {
         }
     }
 
+    /// The text of a line, to be replaced.
+    pub fn text_mut(&mut self, delivery: u32, number: u32) -> Option<&mut String> {
+        let kept = self.of_delivery.get_mut(&delivery)?;
+        kept.iter_mut().find(|line| line.number == number).map(|line| &mut line.text)
+    }
+
     /// Forgets what this delivery and those before it have said.
     pub fn forget_until(&mut self, delivery: u32) {
         self.of_delivery = self.of_delivery.split_off(&delivery.saturating_add(1));

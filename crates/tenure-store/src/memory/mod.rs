@@ -19,6 +19,7 @@ mod orders;
 mod queues;
 mod records;
 mod reserve;
+mod rewriting;
 mod rows;
 mod settle;
 mod shares;
@@ -46,9 +47,9 @@ use crate::{
     Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
     LedgerPage, LeftAsk, LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited,
     QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported,
-    Reservation, Reserve, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
-    TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
-    check_timers, check_wishes, check_writes,
+    Reservation, Reserve, Rewrite, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit,
+    TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes,
+    Written, check_rewrites, check_timers, check_wishes, check_writes,
 };
 use rows::Rows;
 
@@ -148,6 +149,14 @@ impl Jobs for MemoryStore {
 
     fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
         self.answer(move |rows, now| reports.into_iter().map(|report| rows.report(report, now)).collect())
+    }
+
+    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
+        Box::pin(async move {
+            check_rewrites(&rewrites)?;
+            self.answer(move |rows, _| rewrites.into_iter().map(|rewrite| rows.rewrite(rewrite)).collect())
+                .await
+        })
     }
 
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {

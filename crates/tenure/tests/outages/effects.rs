@@ -51,7 +51,7 @@ impl Effects {
         let mut client = self.client().await?;
         in_time(async {
             let mut tx = client.transaction().await?;
-            let call = tenure.store().joint().unwrap().check_lease(name, id, fence);
+            let call = tenure.store().joint().unwrap().check_lease(name, id, fence)?;
             let mut checked = &mut tx;
             InTransaction::ask(&mut checked, &call).await?;
             let fence = i64::try_from(fence.number())?;

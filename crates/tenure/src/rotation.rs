@@ -1,0 +1,194 @@
+//! Moving stored values to the current encryption key, as a job: it survives its worker, shows its progress and can be
+//! cancelled.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_core::{Invalid, Name};
+use tenure_store::{Cursor, Encryption, KeyCounts, NewValue, Only, Put, Writes, Written};
+
+use crate::records::{Document, RecordKey};
+use crate::run::CutShort;
+use crate::{Bulk, Enqueue, Error, Failed, Job, Run, Tenure};
+
+/// Retention of the position of a rotation.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+const SHELF: &str = "reseal";
+/// A rotation shows no more than this until it has ended.
+const NEARLY: f64 = 0.99;
+
+/// A rotation, which is itself a job: it encrypts all values of a store with the current key.
+/// [`Worker::bulk_operations`](crate::Worker::bulk_operations) runs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reseal {
+    /// Name of the key that encrypts all values afterwards.
+    pub to: String,
+}
+
+/// The result of a rotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Resealed {
+    /// Jobs and schedules that were examined.
+    pub examined: u64,
+    /// Values that were encrypted with the new key.
+    pub encrypted: u64,
+    /// Values that stay as they are, because their key is missing or they are damaged.
+    pub skipped: u64,
+}
+
+/// Position of a rotation.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Place {
+    done: Resealed,
+    jobs: Option<Cursor>,
+    timers: Option<Name>,
+    part: Part,
+}
+
+/// Schedules come first: a job that they bring has their args.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Part {
+    #[default]
+    Timers,
+    Jobs,
+    Over,
+}
+
+impl Job for Reseal {
+    const KIND: &'static str = "tenure.reseal";
+    const QUEUE: &'static str = Bulk::QUEUE;
+    type Output = Resealed;
+}
+
+impl Tenure {
+    /// Encrypts all values of the store with the current key, as a durable job: those that are under older keys, and those
+    /// that were stored before encryption was on. A worker with [bulk operations](crate::Worker::bulk_operations) and the
+    /// same keys runs it. Load the new key in all programs before you rotate to it.
+    ///
+    /// ```no_run
+    /// # async fn example(tenure: tenure::Tenure) -> Result<(), tenure::Error> {
+    /// let id = tenure.rotate_encryption()?.await?.id();
+    /// let done = tenure.wait_for::<tenure::Reseal>(id).await?;
+    /// assert_eq!(done.skipped, 0, "every older key can be removed");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// A store that was opened without a key.
+    pub fn rotate_encryption(&self) -> Result<Enqueue<'_>, Error> {
+        let Some(to) = self.encryption_keys().into_iter().next() else {
+            let allowed = "use OpenOptions::keyring, or --encryption-keys on the command line";
+            return Err(Invalid::new("encryption keys", "none are loaded", allowed).into());
+        };
+        Ok(self.enqueue(Reseal { to }))
+    }
+
+    /// Returns the names of the loaded encryption keys. The first one encrypts.
+    #[must_use]
+    pub fn encryption_keys(&self) -> Vec<String> {
+        self.store().encryption().map(Encryption::key_names).unwrap_or_default()
+    }
+
+    /// Counts the values of a page of jobs by encryption key, newest first. Continue with the returned cursor.
+    ///
+    /// # Errors
+    /// A fault of the store.
+    pub async fn count_by_encryption_key(&self, after: Option<Cursor>) -> Result<KeyCounts, Error> {
+        match self.store().encryption() {
+            Some(encryption) => Ok(encryption.count_keys(after).await?),
+            None => Ok(KeyCounts::default()),
+        }
+    }
+}
+
+/// Goes through all schedules and jobs in bounded steps, and continues where it was cut off.
+pub(crate) async fn reseal<App: Send + Sync + 'static>(
+    run: Run<App>,
+    job: Reseal,
+) -> Result<Resealed, Failed> {
+    let tenure = run.tenure();
+    let current = tenure.encryption_keys().into_iter().next();
+    let Some(encryption) = tenure.store().encryption().filter(|_| current.as_ref() == Some(&job.to)) else {
+        let current = current.map_or_else(|| "no key".to_owned(), |id| format!("key {id}"));
+        return Err(Failed::retry(format!("this worker encrypts with {current} instead of key {}", job.to)));
+    };
+    let all: u64 = tenure.counts().await?.iter().map(|count| count.jobs).sum();
+    let mut place = Place::read(&run).await?;
+    while place.part != Part::Over {
+        if let Some(why) = run.stopping() {
+            return Err(CutShort(why).into());
+        }
+        place.step(encryption).await?;
+        place.write(&run).await?;
+        run.progress(place.fraction(all), &place.done.to_string())?;
+    }
+    Ok(place.done)
+}
+
+impl Place {
+    async fn step(&mut self, encryption: &dyn Encryption) -> Result<(), Failed> {
+        match self.part {
+            Part::Timers => {
+                let step = encryption.rotate_timers(self.timers.take()).await?;
+                self.done.add((step.looked_at, step.encrypted, step.skipped));
+                self.part = if step.next.is_some() { Part::Timers } else { Part::Jobs };
+                self.timers = step.next;
+            }
+            Part::Jobs => {
+                let step = encryption.rotate_jobs(self.jobs.take()).await?;
+                self.done.add((step.looked_at, step.encrypted, step.skipped));
+                self.part = if step.next.is_some() { Part::Jobs } else { Part::Over };
+                self.jobs = step.next;
+            }
+            Part::Over => {}
+        }
+        Ok(())
+    }
+
+    fn fraction(&self, all: u64) -> f64 {
+        match (self.part, all) {
+            (Part::Over, _) => 1.0,
+            (Part::Timers | Part::Jobs, 0) => 0.0,
+            (Part::Timers | Part::Jobs, all) => (self.done.examined as f64 / all as f64).min(NEARLY),
+        }
+    }
+
+    async fn read<App>(run: &Run<App>) -> Result<Self, Failed> {
+        let (shelf, key) = Self::at(run)?;
+        let there = run.tenure().store().record(&shelf, &key).await?;
+        Ok(there.map(|there| serde_json::from_slice(there.value.as_bytes())).transpose()?.unwrap_or_default())
+    }
+
+    async fn write<App>(&self, run: &Run<App>) -> Result<(), Failed> {
+        let (shelf, key) = Self::at(run)?;
+        let value = Document::new(serde_json::to_vec(self)?)?;
+        let put = Put { shelf, key, only: Only::Any, to: Some(NewValue { value, keep: Some(KEPT) }) };
+        match run.tenure().store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
+            Written::Done { .. } => Ok(()),
+            Written::Refused(_) => Err(Failed::retry("could not store the progress")),
+        }
+    }
+
+    fn at<App>(run: &Run<App>) -> Result<(Name, RecordKey), Failed> {
+        Ok((Name::new("shelf", SHELF)?, RecordKey::new(&run.id().to_string())?))
+    }
+}
+
+impl Resealed {
+    fn add(&mut self, (examined, encrypted, skipped): (u64, u64, u64)) {
+        self.examined += examined;
+        self.encrypted += encrypted;
+        self.skipped += skipped;
+    }
+}
+
+impl std::fmt::Display for Resealed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} values encrypted", self.encrypted)?;
+        if self.skipped > 0 {
+            write!(f, ", {} skipped", self.skipped)?;
+        }
+        Ok(())
+    }
+}

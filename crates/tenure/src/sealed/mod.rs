@@ -1,0 +1,124 @@
+//! Encryption at rest: a wrapper around any store that encrypts the values of jobs on their way in and decrypts them on
+//! their way out. See decision 0079.
+
+mod calls;
+mod claims;
+mod envelope;
+mod events;
+mod keyring;
+mod rotation;
+mod search;
+mod source;
+mod transactions;
+mod vault;
+
+use std::fmt;
+use std::sync::Arc;
+
+use tenure_store::{
+    Answer, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, Measures, Sizes, Store,
+};
+use tokio::sync::{broadcast, watch};
+
+use events::Events;
+pub use keyring::Keyring;
+use vault::Vault;
+
+/// A store whose args, results and logs are encrypted at rest.
+///
+/// With an empty keyring it encrypts nothing, and still recognizes encrypted values: their jobs are not run.
+pub struct SealedStore {
+    inner: Arc<dyn Store>,
+    vault: Vault,
+    events: Option<Arc<Events>>,
+}
+
+impl SealedStore {
+    /// Encrypts values of this store with the keys of a keyring. Call it within a Tokio runtime: a task decrypts events.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Store>, keys: Keyring) -> Self {
+        let vault = Vault { keys };
+        let pass_on = || Events::pass_on(inner.events(), inner.events(), vault.clone());
+        let events = vault.seals().then(pass_on);
+        Self { inner, vault, events }
+    }
+
+    /// Waits for a call that may change something. Its events are there before its answer.
+    async fn told<T>(&self, call: Answer<'_, T>) -> Result<T, Fault> {
+        let answer = call.await;
+        if let Some(events) = &self.events {
+            events.forward();
+        }
+        answer
+    }
+}
+
+impl fmt::Debug for SealedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SealedStore({})", self.inner.describe())
+    }
+}
+
+impl Hints for SealedStore {
+    fn due(&self) -> watch::Receiver<u64> {
+        self.inner.due()
+    }
+
+    fn asked(&self) -> watch::Receiver<u64> {
+        self.inner.asked()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.inner.freed()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.events.as_ref().map_or_else(|| self.inner.events(), |events| events.subscribe())
+    }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.inner.others()
+    }
+}
+
+impl Store for SealedStore {
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.inner.clock()
+    }
+
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn engine(&self) -> &'static str {
+        self.inner.engine()
+    }
+
+    fn cautions(&self) -> Vec<Caution> {
+        self.inner.cautions()
+    }
+
+    fn joint(&self) -> Option<&dyn Joint> {
+        self.inner.joint().map(|_| self as &dyn Joint)
+    }
+
+    fn copies(&self) -> Option<&dyn Copies> {
+        self.inner.copies()
+    }
+
+    fn encryption(&self) -> Option<&dyn Encryption> {
+        Some(self)
+    }
+
+    fn sizes(&self) -> Answer<'_, Sizes> {
+        self.inner.sizes()
+    }
+
+    fn measures(&self) -> Option<&Measures> {
+        self.inner.measures()
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        self.inner.close()
+    }
+}

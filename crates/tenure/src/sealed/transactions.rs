@@ -1,0 +1,57 @@
+//! Jobs that are enqueued or completed in a transaction of the caller.
+
+use std::time::Duration;
+
+use tenure_core::{Fence, LeaseId, LeaseName, NewJob, Output};
+use tenure_store::{Answer, Call, Enqueued, Fault, Held, Joint};
+
+use super::SealedStore;
+
+/// Offered only if the store beneath takes part in transactions.
+impl Joint for SealedStore {
+    fn prepare<'a>(&'a self, jobs: &'a [NewJob]) -> Answer<'a, ()> {
+        Box::pin(async move { self.inner_joint()?.prepare(jobs).await })
+    }
+
+    fn enqueue(&self, jobs: &[NewJob]) -> Result<Call, Fault> {
+        self.inner_joint()?.enqueue(&self.vault.seal_jobs(jobs)?)
+    }
+
+    fn enqueued(&self, jobs: &[NewJob], answer: &str) -> Result<Enqueued, Fault> {
+        self.inner_joint()?.enqueued(jobs, answer)
+    }
+
+    fn prepare_end<'a>(&'a self, held: &'a Held) -> Answer<'a, ()> {
+        Box::pin(async move { self.inner_joint()?.prepare_end(held).await })
+    }
+
+    fn complete(
+        &self,
+        held: &Held,
+        kept_for: Option<Duration>,
+        output: Option<&Output>,
+    ) -> Result<Call, Fault> {
+        let sealed = output.map(|output| self.vault.seal_output(&held.id, output.clone())).transpose()?;
+        self.inner_joint()?.complete(held, kept_for, sealed.as_ref())
+    }
+
+    fn completed(&self, answer: &str) {
+        if let Ok(inner) = self.inner_joint() {
+            inner.completed(answer);
+        }
+    }
+
+    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Result<Call, Fault> {
+        self.inner_joint()?.check_lease(name, id, fence)
+    }
+
+    fn check_job(&self, held: &Held) -> Result<Call, Fault> {
+        self.inner_joint()?.check_job(held)
+    }
+}
+
+impl SealedStore {
+    fn inner_joint(&self) -> Result<&dyn Joint, Fault> {
+        self.inner.joint().ok_or_else(|| Fault::Broken("this store has no transactions".to_owned()))
+    }
+}
