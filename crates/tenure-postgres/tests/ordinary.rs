@@ -103,7 +103,7 @@ async fn neighbours_are_completed_by_two_transactions_neither_of_which_waits() {
     for (client, job) in clients.iter().zip(&jobs) {
         client.batch_execute("BEGIN; SET LOCAL lock_timeout = '1s'").await.unwrap();
         joint.prepare_end(&held(job)).await.unwrap();
-        say(client, &joint.complete(&held(job), None, None)).await.unwrap();
+        say(client, &joint.complete(&held(job), None, None).unwrap()).await.unwrap();
     }
     assert_eq!(succeed(&store, vec![third]).await, [DONE], "nor does the third");
     clients[0].batch_execute("COMMIT").await.unwrap();
@@ -344,7 +344,7 @@ async fn a_job_that_was_completed_does_not_run_again_because_somebody_wanted_it_
     let joint = store.joint().unwrap();
     client.batch_execute("BEGIN").await.unwrap();
     joint.prepare_end(&held(&jobs[0])).await.unwrap();
-    say(&client, &joint.complete(&held(&jobs[0]), None, None)).await.unwrap();
+    say(&client, &joint.complete(&held(&jobs[0]), None, None).unwrap()).await.unwrap();
     let id = jobs[0].job().id;
     sql.batch_execute(&format!("SELECT {s}.cancel('{}')", uuid::Uuid::from_bytes(*id.as_bytes())))
         .await
@@ -377,10 +377,10 @@ async fn a_transaction_with_an_old_snapshot_does_not_check_in_for_a_job_that_was
     let at_once = Change::Cancel { grace: Duration::ZERO, reason: String::new() };
     assert_eq!(change(&store, at_once, vec![mine.id]).await, [ChangeOutcome::Asked]);
     assert_eq!(store.tend().await.unwrap().lapsed, 1, "its neighbour runs on");
-    let refused = say(&client, &joint.check_job(&mine)).await.unwrap_err();
+    let refused = say(&client, &joint.check_job(&mine).unwrap()).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), "40001");
     client.batch_execute("ROLLBACK").await.unwrap();
-    let refused = say(&client, &joint.check_job(&mine)).await.unwrap_err();
+    let refused = say(&client, &joint.check_job(&mine).unwrap()).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), tenure_postgres::LOST);
 }
 
@@ -393,11 +393,11 @@ async fn a_transaction_with_an_old_snapshot_begins_again_once() {
     let joint = store.joint().unwrap();
     client.batch_execute(OLD).await.unwrap();
     assert_eq!(succeed(&store, vec![jobs.remove(0)]).await, [DONE]);
-    let refused = say(&client, &joint.check_job(&held(&jobs[0]))).await.unwrap_err();
+    let refused = say(&client, &joint.check_job(&held(&jobs[0])).unwrap()).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), "40001");
     client.batch_execute("ROLLBACK").await.unwrap();
     client.batch_execute(OLD).await.unwrap();
-    say(&client, &joint.check_job(&held(&jobs[0]))).await.unwrap();
+    say(&client, &joint.check_job(&held(&jobs[0])).unwrap()).await.unwrap();
     assert_eq!(succeed(&store, vec![jobs.remove(1)]).await, [DONE], "nobody waits for it");
     client.batch_execute("COMMIT").await.unwrap();
     let mut tries = 0;
@@ -405,7 +405,7 @@ async fn a_transaction_with_an_old_snapshot_begins_again_once() {
         tries += 1;
         client.batch_execute(OLD).await.unwrap();
         joint.prepare_end(&held(&jobs[0])).await.unwrap();
-        match say(&client, &joint.complete(&held(&jobs[0]), None, None)).await {
+        match say(&client, &joint.complete(&held(&jobs[0]), None, None).unwrap()).await {
             Ok(()) => break,
             Err(error) => assert_eq!((error.code().unwrap().code(), tries), ("40001", 1)),
         }
@@ -442,7 +442,7 @@ async fn who_has_lost_a_job_neither_checks_in_nor_completes_it() {
     drop(transaction);
     let joint = store.joint().unwrap();
     joint.prepare_end(&held(&jobs[0])).await.unwrap();
-    let refused = say(&client, &joint.complete(&held(&jobs[0]), None, None)).await.unwrap_err();
+    let refused = say(&client, &joint.complete(&held(&jobs[0]), None, None).unwrap()).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), tenure_postgres::LOST);
     assert_schema_agrees(&server().url(), &s).await;
 }
