@@ -327,7 +327,10 @@ old holders are rejected. Back up a PostgreSQL database with pg_dump.",
     page("token rotate", &["tenure token rotate 3f0a1c7e --db jobs.db --overlap 2h"]),
     page(
         "token create",
-        &["tenure token create --db jobs.db --name ci --scope enqueue --scope read --expires 90d"],
+        &[
+            "tenure token create --db jobs.db --name ci --scope enqueue --scope read --expires 90d",
+            "tenure token create --db jobs.db --name shop --scope enqueue --rate 50 --max-waiting 10000",
+        ],
     ),
     page("token list", &["tenure token list --db jobs.db"]),
     page("token revoke", &["tenure token revoke 8c4e5b10 --db jobs.db"]),

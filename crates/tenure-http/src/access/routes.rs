@@ -13,7 +13,7 @@ use tenure::records::EntriesAsk;
 use tenure::{Error, Name, limits, seconds};
 
 use super::audit::{Act, JOURNAL};
-use super::tokens::{AccessToken, NewAccessToken, Tokens};
+use super::tokens::{AccessToken, NewAccessToken, TokenQuotas, Tokens};
 use super::{Access, Reach, Scope};
 use crate::answer::json;
 use crate::api::Api;
@@ -49,6 +49,12 @@ pub(crate) struct TokenAsk {
     #[serde(default)]
     #[schemars(length(max = 64), inner(regex(pattern = NAMES)))]
     kinds: Vec<String>,
+    /// Maximum number of requests per second to each server process; further ones get 429. Default: no limit.
+    #[schemars(range(min = 1))]
+    max_requests_per_second: Option<u32>,
+    /// Maximum number of waiting jobs that tokens of this name have enqueued; further jobs get 429. Default: no limit.
+    #[schemars(range(min = 1))]
+    max_waiting_jobs: Option<u32>,
     /// Lifetime in seconds; default: 365 days.
     #[schemars(range(min = 1.0, max = shape::LONGEST))]
     expires_in_seconds: Option<f64>,
@@ -80,6 +86,10 @@ pub(crate) struct TokenDocument {
     queues: Vec<String>,
     /// Kinds that the token is limited to; empty means all.
     kinds: Vec<String>,
+    /// Maximum number of requests per second to each server process; omitted if there is no limit.
+    max_requests_per_second: Option<u32>,
+    /// Maximum number of waiting jobs that tokens of this name have enqueued; omitted if there is no limit.
+    max_waiting_jobs: Option<u32>,
     /// Creation time.
     created_at: String,
     /// Expiry time.
@@ -144,6 +154,8 @@ impl TokenDocument {
             scopes: token.scopes.clone(),
             queues: token.reach.queues().collect(),
             kinds: token.reach.kinds().collect(),
+            max_requests_per_second: token.quotas.max_requests_per_second,
+            max_waiting_jobs: token.quotas.max_waiting_jobs,
             created_at: token.created.to_string(),
             expires_at: token.expires.map(|expires| expires.to_string()),
         }
@@ -165,7 +177,12 @@ pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<R
     };
     let reach = Reach::new(&ask.queues, &ask.kinds)?;
     let new = NewAccessToken { name: ask.name, scopes: ask.scopes, reach, keep };
-    let (made, token) = Tokens::of(api.tenure()).create(new).await.map_err(Error::from)?;
+    let quotas = TokenQuotas {
+        max_requests_per_second: ask.max_requests_per_second,
+        max_waiting_jobs: ask.max_waiting_jobs,
+    };
+    let (made, token) =
+        Tokens::of(api.tenure()).create_with_quotas(new, quotas).await.map_err(Error::from)?;
     let document = NewTokenDocument { token, known: TokenDocument::of(&made) };
     Ok(secret(json(StatusCode::CREATED, &document)))
 }

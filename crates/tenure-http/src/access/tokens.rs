@@ -34,10 +34,23 @@ pub struct AccessToken {
     pub scopes: Vec<Scope>,
     /// Jobs that the token is limited to.
     pub reach: Reach,
+    /// Quotas of the token.
+    pub quotas: TokenQuotas,
     /// Creation time.
     pub created: Timestamp,
     /// Expiry time; `None` means no expiry.
     pub expires: Option<Timestamp>,
+}
+
+/// Quotas of an access token; `None` means no quota.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenQuotas {
+    /// Maximum number of requests per second to each server process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_requests_per_second: Option<u32>,
+    /// Maximum number of waiting jobs that tokens of the same name have enqueued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_waiting_jobs: Option<u32>,
 }
 
 /// An access token to create.
@@ -82,6 +95,8 @@ struct Kept {
     scopes: Vec<Scope>,
     #[serde(default)]
     reach: Reach,
+    #[serde(default)]
+    quotas: TokenQuotas,
     created: Timestamp,
 }
 
@@ -98,7 +113,20 @@ impl<'a> Tokens<'a> {
     /// # Errors
     /// An invalid name or scope, or a fault of the store.
     pub async fn create(&self, new: NewAccessToken) -> Result<(AccessToken, String), TokenError> {
+        self.create_with_quotas(new, TokenQuotas::default()).await
+    }
+
+    /// Creates a token with quotas, like [`create`](Self::create).
+    ///
+    /// # Errors
+    /// An invalid name, scope or quota, or a fault of the store.
+    pub async fn create_with_quotas(
+        &self,
+        new: NewAccessToken,
+        quotas: TokenQuotas,
+    ) -> Result<(AccessToken, String), TokenError> {
         let scopes = check(&new)?;
+        quotas.check()?;
         let no_secret = |error: getrandom::Error| TokenError::NoSecret(error.to_string());
         let id = hex(&drawn::<ID>().map_err(no_secret)?);
         let secret = hex(&drawn::<SECRET>().map_err(no_secret)?);
@@ -108,6 +136,7 @@ impl<'a> Tokens<'a> {
             digest: digest(&secret),
             scopes: scopes.clone(),
             reach: new.reach.clone(),
+            quotas,
             created,
         };
         let text = serde_json::to_vec(&kept).unwrap_or_default();
@@ -122,7 +151,8 @@ impl<'a> Tokens<'a> {
         }
         let expires = new.keep.map(|keep| created.after(keep));
         let text = format!("{PREFIX}{id}_{secret}");
-        Ok((AccessToken { id, name: new.name, scopes, reach: new.reach, created, expires }, text))
+        let NewAccessToken { name, reach, .. } = new;
+        Ok((AccessToken { id, name, scopes, reach, quotas, created, expires }, text))
     }
 
     /// Lists tokens by ID, page by page, after the given ID.
@@ -141,7 +171,7 @@ impl<'a> Tokens<'a> {
         Ok((tokens, page.next.map(|next| next.as_str().to_owned())))
     }
 
-    /// Replaces a token by a new one with the same name, scopes, limits and lifetime. The old one expires after the overlap, or
+    /// Replaces a token by a new one with the same name, scopes, limits, quotas and lifetime. The old one expires after the overlap, or
     /// earlier if it would have expired by then. Returns `None` if there is no such token.
     ///
     /// # Errors
@@ -160,7 +190,7 @@ impl<'a> Tokens<'a> {
         let Some((old, _)) = read(&there) else { return Ok(None) };
         let keep = old.expires.map(|expires| expires.since(old.created));
         let new = NewAccessToken { name: old.name, scopes: old.scopes, reach: old.reach, keep };
-        let made = self.create(new).await?;
+        let made = self.create_with_quotas(new, old.quotas).await?;
         let left = old.expires.map_or(overlap, |expires| overlap.min(expires.since(self.tenure.now())));
         // A record that is kept for no time at all is removed.
         let to = (!left.is_zero()).then_some(NewValue { value: there.value, keep: Some(left) });
@@ -192,6 +222,19 @@ impl<'a> Tokens<'a> {
 
     async fn write(&self, put: Put) -> Result<Written, Fault> {
         self.tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await
+    }
+}
+
+impl TokenQuotas {
+    fn check(self) -> Result<(), Invalid> {
+        let quotas = [
+            ("max_requests_per_second", self.max_requests_per_second),
+            ("max_waiting_jobs", self.max_waiting_jobs),
+        ];
+        match quotas.into_iter().find(|(_, quota)| *quota == Some(0)) {
+            Some((field, _)) => Err(Invalid::new(field, 0, "at least 1")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -241,10 +284,10 @@ fn is_control(sign: char) -> bool {
 }
 
 fn read(record: &Record) -> Option<(AccessToken, String)> {
-    let Kept { name, digest, scopes, reach, created } =
+    let Kept { name, digest, scopes, reach, quotas, created } =
         serde_json::from_slice(record.value.as_bytes()).ok()?;
     let id = record.key.as_str().to_owned();
-    Some((AccessToken { id, name, scopes, reach, created, expires: record.expires }, digest))
+    Some((AccessToken { id, name, scopes, reach, quotas, created, expires: record.expires }, digest))
 }
 
 fn shelf() -> Result<Name, Invalid> {
