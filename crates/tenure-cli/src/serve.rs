@@ -84,6 +84,12 @@ impl Plan {
         if let Some(most) = settings.parsed("server.unknown_tokens_per_minute", number)? {
             options.unknown_tokens_per_minute = most;
         }
+        if let Some(most) = settings.parsed("server.workers_per_token", number)? {
+            options.workers_per_token = usize::try_from(most).unwrap_or(usize::MAX);
+        }
+        if let Some(most) = settings.parsed("server.max_queues", number)? {
+            options.max_queues = usize::try_from(most).unwrap_or(usize::MAX);
+        }
         options.read_only = settings.is_on("server.read_only");
         options.drain_delay = settings.parsed("server.drain_delay", span)?.unwrap_or(surroundings);
         options.tls = tls(settings)?;

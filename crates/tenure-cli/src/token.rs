@@ -15,7 +15,7 @@ use crate::with::{Asked, Named, done, done_for, text};
 
 const TOKENS: Named = Named {
     path: "/v1/tokens",
-    columns: &["id", "name", "scopes", "reach", "created", "expires"],
+    columns: &["id", "name", "scopes", "reach", "quotas", "created", "expires"],
     cells: |token, _| {
         let scopes = named(token, "scopes");
         let expires = token["expires_at"].as_str().unwrap_or("never");
@@ -25,11 +25,19 @@ const TOKENS: Named = Named {
             text(token, "/name").into(),
             scopes.join(",").into(),
             reach(&named(token, "queues"), &named(token, "kinds")).into(),
+            quotas(token).into(),
             created.into(),
             expires.into(),
         ]
     },
 };
+
+/// Returns the quotas of a token in few words.
+fn quotas(token: &Value) -> String {
+    let rate = token["max_requests_per_second"].as_u64().map(|rate| format!("{rate}/s"));
+    let waiting = token["max_waiting_jobs"].as_u64().map(|most| format!("{most} waiting"));
+    rate.into_iter().chain(waiting).collect::<Vec<_>>().join(", ")
+}
 
 /// Commands for access tokens.
 #[derive(Debug, Subcommand)]
@@ -70,6 +78,12 @@ pub(crate) struct Create {
     /// Restrict to this kind, or to a prefix (repeatable)
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
+    /// Maximum number of requests per second to each server
+    #[arg(long, value_name = "N")]
+    rate: Option<u32>,
+    /// Maximum number of waiting jobs enqueued with this name
+    #[arg(long, value_name = "N")]
+    max_waiting: Option<u32>,
     /// Lifetime, such as 90d, or never
     #[arg(long, value_name = "SPAN", default_value = "365d", value_parser = lifetime)]
     expires: Lifetime,
@@ -130,8 +144,23 @@ pub(crate) fn run(tokens: Tokens) -> Result<(), Failure> {
 }
 
 fn make(create: Create) -> Result<(), Failure> {
-    let Create { name, scopes, queues, kinds, expires, certificate_sha256, connect, output } = create;
+    let Create {
+        name,
+        scopes,
+        queues,
+        kinds,
+        rate,
+        max_waiting,
+        expires,
+        certificate_sha256,
+        connect,
+        output,
+    } = create;
     let mut body = json!({ "name": name, "scopes": scopes });
+    let quotas = [("max_requests_per_second", rate), ("max_waiting_jobs", max_waiting)];
+    for (name, quota) in quotas.into_iter().filter_map(|(name, quota)| Some((name, quota?))) {
+        body[name] = json!(quota);
+    }
     if !queues.is_empty() {
         body["queues"] = json!(queues);
     }

@@ -318,4 +318,10 @@ async fn a_filter_means_what_its_conditions_say(given: Given) {
     let changed = given.store.change(Change::Delete, selection).await.unwrap();
     assert_eq!(changed.outcomes.len(), 4);
     assert!(given.store.job(jobs[2]).await.unwrap().is_some());
+    let owned = given.on_terms("mail", Terms { owner: Some("shop".to_owned()), ..Terms::default() });
+    let id = given.put(owned).await;
+    let of =
+        |owner: &str| Filter { conditions: vec![Condition::Owner(owner.to_owned())], ..Filter::default() };
+    assert_eq!(ids_of(&given.list(of("shop"), Order::OldestFirst, 9).await), [id]);
+    assert!(given.list(of("Shop"), Order::OldestFirst, 9).await.is_empty());
 }

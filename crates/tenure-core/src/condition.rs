@@ -53,6 +53,8 @@ pub enum Condition {
     },
     /// What last went wrong with it holds this text, upper and lower case being the same.
     FailureHolds(String),
+    /// Enqueued by a client of this name.
+    Owner(String),
     /// A timer of this name brought it.
     Timer(String),
     /// So many attempts.
@@ -94,6 +96,7 @@ impl Condition {
             Self::FailureHolds(text) => {
                 job.failure.as_ref().is_some_and(|failure| holds_text(&failure.message, text))
             }
+            Self::Owner(name) => job.terms.owner.as_ref() == Some(name),
             Self::Timer(name) => job.terms.slot.as_ref().is_some_and(|slot| slot.timer.as_str() == name),
             Self::Attempt(range) => range.contains(&i64::from(job.attempt)),
             Self::Priority(range) => range.contains(&job.priority.number()),
@@ -136,6 +139,7 @@ impl Condition {
             | Self::Arg { .. }
             | Self::Meta { .. }
             | Self::FailureHolds(_)
+            | Self::Owner(_)
             | Self::Timer(_)
             | Self::Attempt(_)
             | Self::Priority(_)

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use tenure::{FaultCause, JobId, JobRecord, Tenure};
+use tenure::{FaultCause, JobId, JobRecord, QueueName, Tenure};
 use tokio::sync::watch;
 
 use crate::access::known::Known;
+use crate::access::rates::Rates;
 use crate::access::strangers::Strangers;
 use crate::access::taken_back::Followed;
 use crate::access::{Access, OwnOnly, Reach, Who};
@@ -21,6 +22,7 @@ use crate::callbacks::teller::Teller;
 use crate::health::LastCheck;
 use crate::hide::{Hiding, View};
 use crate::items::ItemRules;
+use crate::jobs::budget::WaitingJobs;
 use crate::jobs::followers::Followers;
 use crate::kinds::known::KnownKinds;
 use crate::leases::watchers::LeaseWatchers;
@@ -28,6 +30,7 @@ use crate::metrics::{KindLabels, Metrics};
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
 use crate::queues::known::KnownQueues;
+use crate::quota::Quotas;
 use crate::site::Site;
 use crate::spans::Spans;
 use crate::troubles::Troubles;
@@ -97,6 +100,12 @@ pub(crate) struct Rules {
     pub strangers: Arc<Strangers>,
     /// Access tokens that nobody knows from one address in a minute; any number if it is not said.
     pub unknown_tokens_per_minute: Option<u32>,
+    /// Quotas of access tokens and of the store.
+    pub quotas: Quotas,
+    /// Request rates of access tokens: all routes of one server count together.
+    pub rates: Arc<Rates>,
+    /// Waiting jobs of access tokens: all routes of one server count together.
+    pub waiting_jobs: WaitingJobs,
     /// Whether metrics tell kinds apart.
     pub kind_labels: KindLabels,
     /// The rules of a service that mounts only the status pages.
@@ -268,6 +277,24 @@ impl Api {
         self.inner.rules.unknown_tokens_per_minute.unwrap_or(u32::MAX)
     }
 
+    /// Returns the request rates of access tokens.
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.inner.rules.rates
+    }
+
+    /// Refuses a job if the access token has as many waiting jobs as its quota allows.
+    pub(crate) async fn admit_waiting(&self) -> Result<(), Problem> {
+        match self.who.waiting_quota() {
+            Some((name, most)) => self.inner.rules.waiting_jobs.admit(self.tenure(), name, most).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the quotas that the operator has set.
+    pub(crate) fn quotas(&self) -> Quotas {
+        self.inner.rules.quotas
+    }
+
     /// What is said about kinds.
     pub(crate) fn kinds(&self) -> &KnownKinds {
         &self.inner.kinds
@@ -276,6 +303,11 @@ impl Api {
     /// What was agreed about queues.
     pub(crate) fn queues(&self) -> &KnownQueues {
         &self.inner.queues
+    }
+
+    /// Refuses a queue that would be one more than the quota allows.
+    pub(crate) async fn admit_queue(&self, queue: &QueueName) -> Result<(), Problem> {
+        self.queues().admit(self.tenure(), self.quotas(), queue).await
     }
 
     /// Whether whoever asks has to say who he is.

@@ -127,6 +127,9 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         }
         return Ok(response);
     }
+    if let BulkAct::Move { queue } = &act {
+        api.admit_queue(queue).await?;
+    }
     let draft = api.tenure().bulk_draft(act, filter).await?;
     let (accepted, replayed) = accept(api.tenure(), once, draft).await?;
     let mut response = answer(&api, &headers, accepted.id(), StatusCode::ACCEPTED).await?;

@@ -199,6 +199,7 @@ impl Hiding {
             | Condition::IdBegins(_)
             | Condition::HolderBegins(_)
             | Condition::FailureHolds(_)
+            | Condition::Owner(_)
             | Condition::Timer(_)
             | Condition::Attempt(_)
             | Condition::Priority(_)

@@ -29,12 +29,14 @@ mod limits;
 mod metrics;
 mod once;
 mod openapi;
+mod paging;
 mod plain;
 mod prefer;
 mod problem;
 mod push;
 mod query;
 mod queues;
+mod quota;
 mod routes;
 mod schedules;
 mod secret;
@@ -50,7 +52,9 @@ mod watchers;
 pub mod wire;
 mod workers;
 
-pub use access::{Access, AccessToken, NewAccessToken, Reach, Remote, Scope, TokenError, Tokens};
+pub use access::{
+    Access, AccessToken, NewAccessToken, Reach, Remote, Scope, TokenError, TokenQuotas, Tokens,
+};
 pub use asked::Asked;
 pub use callbacks::{Deliverer, Egress, EgressRule, Network, deliveries, deliveries_that_hide};
 pub use hide::Hiding;

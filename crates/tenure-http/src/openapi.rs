@@ -295,8 +295,15 @@ fn responses(endpoint: &Endpoint, schemas: &mut Schemas) -> Map<String, Value> {
     let with_a_body = endpoint.takes.body.map(|_| WITH_A_BODY).into_iter().flatten();
     let guarded: &[ProblemType] = match endpoint.needs {
         Needs::Nothing => &[],
-        Needs::Anyone | Needs::Optional => &[ProblemType::Unauthenticated, ProblemType::RateLimited],
-        Needs::One(_) => &[ProblemType::Unauthenticated, ProblemType::Forbidden, ProblemType::RateLimited],
+        Needs::Anyone | Needs::Optional => {
+            &[ProblemType::Unauthenticated, ProblemType::RateLimited, ProblemType::QuotaExceeded]
+        }
+        Needs::One(_) => &[
+            ProblemType::Unauthenticated,
+            ProblemType::Forbidden,
+            ProblemType::RateLimited,
+            ProblemType::QuotaExceeded,
+        ],
     };
     let with_parts = parts(endpoint.path).map(|_| ProblemType::Validation);
     for kind in endpoint

@@ -41,6 +41,8 @@ pub enum ProblemType {
     UniqueConflict,
     /// The queue has reached its maximum depth.
     QueueFull,
+    /// The request exceeds a quota of the server or of the access token.
+    QuotaExceeded,
     /// Too many requests from one address.
     RateLimited,
     /// The worker was told to claim no more jobs.
@@ -81,7 +83,7 @@ pub enum ProblemType {
 
 impl ProblemType {
     /// Every type.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Malformed,
         Self::Validation,
         Self::UnsupportedMediaType,
@@ -96,6 +98,7 @@ impl ProblemType {
         Self::KeyReused,
         Self::UniqueConflict,
         Self::QueueFull,
+        Self::QuotaExceeded,
         Self::RateLimited,
         Self::WorkerQuiet,
         Self::LeaseHeld,
@@ -134,6 +137,7 @@ impl ProblemType {
             Self::KeyReused => "idempotency-key-reused",
             Self::UniqueConflict => "unique-conflict",
             Self::QueueFull => "queue-full",
+            Self::QuotaExceeded => "quota-exceeded",
             Self::RateLimited => "rate-limited",
             Self::WorkerQuiet => "worker-quiet",
             Self::LeaseHeld => "lease-held",
@@ -172,6 +176,7 @@ impl ProblemType {
             Self::IdTaken => "Job ID already in use",
             Self::KeyReused => "Idempotency key reused with a different request",
             Self::UniqueConflict => "Unique key held by another job",
+            Self::QuotaExceeded => "Quota exceeded",
             Self::RateLimited => "Too many requests",
             Self::WorkerQuiet => "Worker must not claim jobs",
             Self::QueueFull => "Queue is full",
@@ -214,7 +219,7 @@ impl ProblemType {
             | Self::JobCancelled => StatusCode::CONFLICT,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::PreconditionRequired => StatusCode::PRECONDITION_REQUIRED,
-            Self::QueueFull | Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            Self::QueueFull | Self::QuotaExceeded | Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::StorageUnavailable | Self::Draining | Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,

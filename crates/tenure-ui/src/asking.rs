@@ -25,6 +25,11 @@ impl Trouble {
     }
 }
 
+/// Entries of one page of a list.
+const PAGE: usize = 1_000;
+/// Pages of one list.
+const PAGES: usize = 10;
+
 /// What is written in another way within an address: all but letters, digits and what never means anything there.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -37,6 +42,22 @@ impl Visit {
     /// What the contract answers to a look.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Trouble> {
         self.ask(Method::GET, path, &Value::Null).await
+    }
+
+    /// Returns a list as a whole, page by page, up to a bound that no page of the dashboard could show.
+    pub(crate) async fn all(&self, path: &str) -> Result<Value, Trouble> {
+        let sign = if path.contains('?') { '&' } else { '?' };
+        let first = format!("{path}{sign}limit={PAGE}");
+        let mut all = self.get(&first).await?;
+        for _ in 1..PAGES {
+            let Some(next) = all["next_cursor"].as_str().map(encoded) else { break };
+            let mut page = self.get(&format!("{first}&cursor={next}")).await?;
+            all["next_cursor"] = page["next_cursor"].take();
+            if let (Some(items), Some(more)) = (all["items"].as_array_mut(), page["items"].as_array_mut()) {
+                items.append(more);
+            }
+        }
+        Ok(all)
     }
 
     /// What the contract answers to a wish.

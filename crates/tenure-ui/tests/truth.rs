@@ -40,6 +40,7 @@ async fn of_queues(site: &Site, queues: &str) -> String {
         scopes: vec![Scope::Read],
         reach: Reach::new(&[queues.to_owned()], &[]).unwrap(),
         keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
     };
     let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
     let answer =
@@ -337,6 +338,7 @@ async fn no_door_is_shown_that_leads_to_a_refusal() {
             scopes: vec![scope],
             reach: Reach::default(),
             keep: None,
+            quotas: tenure_http::TokenQuotas::default(),
         };
         let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
         let form = token(&site.get("/ui/sign-in").await);

@@ -158,6 +158,7 @@ async fn whoever_has_to_say_who_he_is_signs_in_and_sees_what_he_may() {
             scopes: vec![scope, Scope::Read],
             reach: Reach::default(),
             keep: None,
+            quotas: tenure_http::TokenQuotas::default(),
         };
         let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
         let body = format!("token={}&access_token={text}", site.token().await);
@@ -188,6 +189,7 @@ async fn a_second_sign_in_ends_the_session_before() {
         scopes: vec![Scope::Read],
         reach: Reach::default(),
         keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
     };
     let (_, text) = Tokens::of(&site.tenure).create(new).await.unwrap();
     let body = format!("token={}&access_token={text}", token(&page));

@@ -341,6 +341,7 @@ old holders are rejected. Back up a PostgreSQL database with pg_dump.",
         &[
             "tenure token create --db jobs.db --name ci --scope enqueue --scope read --expires 90d",
             "tenure token create --db jobs.db --name billing --scope enqueue --certificate-sha256 5e2b0c319a77f044d8631eb58c02a9704f16dd3b92e760ca1588f32db64907ac",
+            "tenure token create --db jobs.db --name shop --scope enqueue --rate 50 --max-waiting 10000",
         ],
     ),
     page("token list", &["tenure token list --db jobs.db"]),

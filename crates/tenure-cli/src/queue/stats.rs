@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::QUEUES;
-use crate::client::{Ask, Patience};
+use crate::client::{Ask, Patience, escaped};
 use crate::exit::Failure;
 use crate::output::{Cell, Shape, Table, tone_of};
 use crate::screen::Tone;
@@ -86,16 +86,24 @@ fn show(name: Option<&str>, watch: bool, with: &mut With) -> Result<(), Failure>
 fn look(name: Option<&str>, with: &With) -> Result<Vec<Value>, crate::client::Trouble> {
     let names: Vec<String> = match name {
         Some(name) => vec![name.to_owned()],
-        None => {
-            let all = with.client.ask(&Ask::get("/v1/stats"))?.json()?;
-            let named = |queue: &Value| queue["queue"].as_str().map(str::to_owned);
-            all["items"].as_array().into_iter().flatten().filter_map(named).collect()
-        }
+        None => names(with)?,
     };
     let of = |name: &String| {
         with.client.ask(&Ask::get(format!("{}/stats?window_seconds=180", QUEUES.of(name))))?.json()
     };
     names.iter().map(of).collect()
+}
+
+/// Returns the names of all queues, page by page.
+fn names(with: &With) -> Result<Vec<String>, crate::client::Trouble> {
+    let (mut names, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = with.client.ask(&Ask::get(format!("/v1/queues?limit=1000{cursor}")))?.json()?;
+        let named = |queue: &Value| queue["name"].as_str().map(str::to_owned);
+        names.extend(page["items"].as_array().into_iter().flatten().filter_map(named));
+        let Some(next) = page["next_cursor"].as_str() else { return Ok(names) };
+        cursor = format!("&cursor={}", escaped(next));
+    }
 }
 
 fn print(told: &[Value], with: &mut With) -> Result<(), Failure> {

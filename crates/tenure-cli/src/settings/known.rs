@@ -186,6 +186,22 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.workers_per_token",
+        kind: Kind::Text,
+        flag: flag("workers-per-token", "N"),
+        default: Some("1000"),
+        about: "Maximum number of workers of one access token; all tokens together have ten times as many",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.max_queues",
+        kind: Kind::Text,
+        flag: flag("max-queues", "N"),
+        default: Some("10000"),
+        about: "Maximum number of queues; beyond it requests create none, and existing queues go on",
+        ..PLAIN
+    },
+    Setting {
         name: "server.trusted_proxies",
         kind: Kind::Networks,
         flag: flag("trusted-proxy", "CIDR"),

@@ -55,7 +55,7 @@ fn each_condition_looks_at_its_own_part_of_the_job() {
     );
     let holder = host().to_string();
     assert!(holds(Condition::HolderBegins(holder[..9].to_uppercase())));
-    assert!(!holds(Condition::Timer("nightly".into())));
+    assert!(!holds(Condition::Owner("shop".into())) && !holds(Condition::Timer("nightly".into())));
     let one_of = vec![Condition::Attempt(9..=9), Condition::State(StateName::Failed)];
     assert!(holds(Condition::OneOf(one_of)) && !holds(Condition::OneOf(vec![])));
 }

@@ -78,6 +78,12 @@ impl Who {
         self.0.as_ref().map_or(&WHOLE, |found| &found.0.reach)
     }
 
+    /// Returns the quota of waiting jobs, and the name that they are counted by.
+    pub(crate) fn waiting_quota(&self) -> Option<(&str, usize)> {
+        let token = &self.0.as_ref()?.0;
+        Some((&token.name, usize::try_from(token.quotas.max_waiting_jobs?).unwrap_or(usize::MAX)))
+    }
+
     /// In the words in which it is written down.
     pub(super) fn words(&self) -> String {
         self.0
@@ -170,6 +176,9 @@ async fn who(
         (false, None) if needs == Needs::Optional => return Ok(Who(None)),
         (false, None) => by_token(api, headers, None).await?,
     };
+    if let Some(rate) = found.0.quotas.max_requests_per_second {
+        api.rates().take(&found.0.id, rate, api.tenure().store().clock().moment())?;
+    }
     if !needs.are_met(&found.0.scopes) {
         let detail = format!("this requires the scope {needs}, which access token {} lacks", found.0.id);
         return Err(Problem::new(ProblemType::Forbidden, detail).with("needs", needs.to_string()));

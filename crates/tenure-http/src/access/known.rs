@@ -13,6 +13,10 @@ use crate::problem::Problem;
 const BELIEVED: Duration = Duration::from_secs(5);
 /// Access tokens that are remembered at most.
 const MOST: usize = 10_000;
+/// Time in which an unknown ID is not looked up again. IDs are random, so no client sends one before its token exists.
+const ABSENT: Duration = Duration::from_secs(2);
+/// Unknown IDs that are remembered at most.
+const MOST_ABSENT: usize = 1_000;
 
 type Found = Arc<(AccessToken, String)>;
 
@@ -20,6 +24,7 @@ type Found = Arc<(AccessToken, String)>;
 #[derive(Default)]
 pub(crate) struct Known {
     met: Mutex<BTreeMap<String, (Moment, Found)>>,
+    absent: Mutex<BTreeMap<String, Moment>>,
 }
 
 impl Known {
@@ -34,11 +39,13 @@ impl Known {
             .map(|(_, found)| Arc::clone(found));
         let found = match met {
             Some(found) => found,
+            None if self.is_absent(id, now) => return Ok(None),
             None => {
                 let found = Tokens::of(tenure).find(id).await.map_err(tenure::Error::from)?;
                 let Some(found) = found.map(Arc::new) else {
                     // It was taken back: whoever shows it from here on is a stranger.
                     self.lock().remove(id);
+                    self.note_absent(id, now);
                     return Ok(None);
                 };
                 self.remember(id, now, &found);
@@ -59,6 +66,25 @@ impl Known {
         met.insert(id.to_owned(), (now, Arc::clone(found)));
     }
 
+    fn is_absent(&self, id: &str, now: Moment) -> bool {
+        self.lock_absent().get(id).is_some_and(|at| now.since(*at) < ABSENT)
+    }
+
+    fn note_absent(&self, id: &str, now: Moment) {
+        let mut absent = self.lock_absent();
+        if absent.len() >= MOST_ABSENT {
+            absent.retain(|_, at| now.since(*at) < ABSENT);
+        }
+        if absent.len() >= MOST_ABSENT {
+            absent.pop_first();
+        }
+        absent.insert(id.to_owned(), now);
+    }
+
+    fn lock_absent(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Moment>> {
+        self.absent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Moment, Found)>> {
         self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,4 +94,37 @@ impl Known {
 fn are_equal(one: &str, other: &str) -> bool {
     let differ = one.bytes().zip(other.bytes()).fold(0, |differ, (one, other)| differ | (one ^ other));
     one.len() == other.len() && differ == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tenure::{Chance, Clock, ManualClock, MeasuredStore, MemoryStore};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_unknown_id_costs_one_read_in_two_seconds_and_many_ids_are_bounded() {
+        let clock = ManualClock::new();
+        let memory = MemoryStore::new(Arc::new(clock.clone()) as Arc<dyn Clock>);
+        let tenure = Tenure::on(Arc::new(MeasuredStore::new(Arc::new(memory))), Chance::seeded(1));
+        let reads = || -> u64 {
+            let calls = tenure.store().measures().unwrap().calls();
+            calls.iter().filter(|call| call.operation == "record").map(|call| call.took.count()).sum()
+        };
+        let known = Known::default();
+        let proof = |id: usize| Proof { id: format!("{id:012x}"), digest: String::new() };
+        for _ in 0..10 {
+            assert!(known.find(&tenure, &proof(1)).await.unwrap().is_none());
+        }
+        assert_eq!(reads(), 1);
+        clock.advance(ABSENT);
+        assert!(known.find(&tenure, &proof(1)).await.unwrap().is_none());
+        assert_eq!(reads(), 2);
+        for id in 0..MOST_ABSENT + 10 {
+            assert!(known.find(&tenure, &proof(id)).await.unwrap().is_none());
+        }
+        assert_eq!(known.lock_absent().len(), MOST_ABSENT);
+    }
 }

@@ -7,6 +7,7 @@ mod audit;
 mod certificate;
 mod guard;
 pub(crate) mod known;
+pub(crate) mod rates;
 mod reach;
 pub(crate) mod routes;
 pub(crate) mod strangers;
@@ -26,7 +27,7 @@ pub(crate) use guard::{Guard, OwnOnly, Who, guarded};
 pub use reach::Reach;
 pub(crate) use reach::Within;
 pub use strangers::Remote;
-pub use tokens::{AccessToken, NewAccessToken, TokenError, Tokens};
+pub use tokens::{AccessToken, NewAccessToken, TokenError, TokenQuotas, Tokens};
 
 /// The authentication mode of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use tenure::records::EntriesAsk;
 use tenure::{Error, Name, limits, seconds};
 
 use super::audit::{Act, JOURNAL};
-use super::tokens::{AccessToken, NewAccessToken, Tokens};
+use super::tokens::{AccessToken, NewAccessToken, TokenQuotas, Tokens};
 use super::{Access, Reach, Scope};
 use crate::answer::json;
 use crate::api::Api;
@@ -49,6 +49,12 @@ pub(crate) struct TokenAsk {
     #[serde(default)]
     #[schemars(length(max = 64), inner(regex(pattern = NAMES)))]
     kinds: Vec<String>,
+    /// Maximum number of requests per second to each server process; further ones get 429. Default: no limit.
+    #[schemars(range(min = 1))]
+    max_requests_per_second: Option<u32>,
+    /// Maximum number of waiting jobs that tokens of this name have enqueued; further jobs get 429. Default: no limit.
+    #[schemars(range(min = 1))]
+    max_waiting_jobs: Option<u32>,
     /// Lifetime in seconds; default: 365 days.
     #[schemars(range(min = 1.0, max = shape::LONGEST))]
     expires_in_seconds: Option<f64>,
@@ -83,6 +89,10 @@ pub(crate) struct TokenDocument {
     queues: Vec<String>,
     /// Kinds that the token is limited to; empty means all.
     kinds: Vec<String>,
+    /// Maximum number of requests per second to each server process; omitted if there is no limit.
+    max_requests_per_second: Option<u32>,
+    /// Maximum number of waiting jobs that tokens of this name have enqueued; omitted if there is no limit.
+    max_waiting_jobs: Option<u32>,
     /// Creation time.
     created_at: String,
     /// Expiry time.
@@ -149,6 +159,8 @@ impl TokenDocument {
             scopes: token.scopes.clone(),
             queues: token.reach.queues().collect(),
             kinds: token.reach.kinds().collect(),
+            max_requests_per_second: token.quotas.max_requests_per_second,
+            max_waiting_jobs: token.quotas.max_waiting_jobs,
             created_at: token.created.to_string(),
             expires_at: token.expires.map(|expires| expires.to_string()),
             certificate_sha256: token.certificate_sha256.clone(),
@@ -170,7 +182,11 @@ pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<R
         (None, false) => Some(USUAL_LIFETIME),
     };
     let reach = Reach::new(&ask.queues, &ask.kinds)?;
-    let new = NewAccessToken { name: ask.name, scopes: ask.scopes, reach, keep };
+    let quotas = TokenQuotas {
+        max_requests_per_second: ask.max_requests_per_second,
+        max_waiting_jobs: ask.max_waiting_jobs,
+    };
+    let new = NewAccessToken { name: ask.name, scopes: ask.scopes, reach, keep, quotas };
     let tokens = Tokens::of(api.tenure());
     let (made, token) = match ask.certificate_sha256 {
         Some(sha256) => (tokens.bind(new, &sha256).await.map_err(Error::from)?, None),

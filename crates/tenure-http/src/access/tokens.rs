@@ -36,12 +36,25 @@ pub struct AccessToken {
     pub scopes: Vec<Scope>,
     /// Jobs that the token is limited to.
     pub reach: Reach,
+    /// Quotas of the token.
+    pub quotas: TokenQuotas,
     /// Creation time.
     pub created: Timestamp,
     /// Expiry time; `None` means no expiry.
     pub expires: Option<Timestamp>,
     /// SHA-256 fingerprint of the client certificate that takes the place of a secret, in lower-case hex.
     pub certificate_sha256: Option<String>,
+}
+
+/// Quotas of an access token; `None` means no quota.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenQuotas {
+    /// Maximum number of requests per second to each server process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_requests_per_second: Option<u32>,
+    /// Maximum number of waiting jobs that tokens of the same name have enqueued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_waiting_jobs: Option<u32>,
 }
 
 /// An access token to create.
@@ -55,6 +68,8 @@ pub struct NewAccessToken {
     pub reach: Reach,
     /// Lifetime; `None` means no expiry.
     pub keep: Option<Duration>,
+    /// Quotas of the token.
+    pub quotas: TokenQuotas,
 }
 
 /// The error of an access token operation.
@@ -86,6 +101,8 @@ struct Kept {
     scopes: Vec<Scope>,
     #[serde(default)]
     reach: Reach,
+    #[serde(default)]
+    quotas: TokenQuotas,
     created: Timestamp,
     /// `true` if the digest is the fingerprint of a client certificate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -145,17 +162,25 @@ impl<'a> Tokens<'a> {
         is_certificate: bool,
     ) -> Result<Option<AccessToken>, TokenError> {
         let scopes = check(&new)?;
+        new.quotas.check()?;
         let created = self.tenure.now();
         let certificate_sha256 = is_certificate.then(|| digest.clone());
-        let NewAccessToken { name, reach, keep, .. } = new;
+        let NewAccessToken { name, reach, quotas, keep, .. } = new;
         let (of_name, of_scopes, of_reach) = (name.clone(), scopes.clone(), reach.clone());
-        let kept =
-            Kept { name: of_name, digest, scopes: of_scopes, reach: of_reach, created, is_certificate };
+        let kept = Kept {
+            name: of_name,
+            digest,
+            scopes: of_scopes,
+            reach: of_reach,
+            quotas,
+            created,
+            is_certificate,
+        };
         let text = serde_json::to_vec(&kept).unwrap_or_default();
         let value = NewValue { value: Document::new(text)?, keep };
         let put = Put { shelf: shelf()?, key: RecordKey::new(&id)?, only: Only::Absent, to: Some(value) };
         let expires = keep.map(|keep| created.after(keep));
-        let token = AccessToken { id, name, scopes, reach, created, expires, certificate_sha256 };
+        let token = AccessToken { id, name, scopes, reach, quotas, created, expires, certificate_sha256 };
         Ok(matches!(self.write(put).await?, Written::Done { .. }).then_some(token))
     }
 
@@ -175,7 +200,7 @@ impl<'a> Tokens<'a> {
         Ok((tokens, page.next.map(|next| next.as_str().to_owned())))
     }
 
-    /// Replaces a token by a new one with the same name, scopes, limits and lifetime. The old one expires after the overlap, or
+    /// Replaces a token by a new one with the same name, scopes, limits, quotas and lifetime. The old one expires after the overlap, or
     /// earlier if it would have expired by then. Returns `None` if there is no such token.
     ///
     /// # Errors
@@ -197,8 +222,8 @@ impl<'a> Tokens<'a> {
             return Err(Invalid::new("token id", "a token that is bound to a certificate", allowed).into());
         }
         let keep = old.expires.map(|expires| expires.since(old.created));
-        let new = NewAccessToken { name: old.name, scopes: old.scopes, reach: old.reach, keep };
-        let made = self.create(new).await?;
+        let AccessToken { name, scopes, reach, quotas, .. } = old;
+        let made = self.create(NewAccessToken { name, scopes, reach, keep, quotas }).await?;
         let left = old.expires.map_or(overlap, |expires| overlap.min(expires.since(self.tenure.now())));
         // A record that is kept for no time at all is removed.
         let to = (!left.is_zero()).then_some(NewValue { value: there.value, keep: Some(left) });
@@ -230,6 +255,19 @@ impl<'a> Tokens<'a> {
 
     async fn write(&self, put: Put) -> Result<Written, Fault> {
         self.tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await
+    }
+}
+
+impl TokenQuotas {
+    fn check(self) -> Result<(), Invalid> {
+        let quotas = [
+            ("max_requests_per_second", self.max_requests_per_second),
+            ("max_waiting_jobs", self.max_waiting_jobs),
+        ];
+        match quotas.into_iter().find(|(_, quota)| *quota == Some(0)) {
+            Some((field, _)) => Err(Invalid::new(field, 0, "at least 1")),
+            None => Ok(()),
+        }
     }
 }
 
@@ -304,12 +342,12 @@ fn is_control(sign: char) -> bool {
 }
 
 fn read(record: &Record) -> Option<(AccessToken, String)> {
-    let Kept { name, digest, scopes, reach, created, is_certificate } =
+    let Kept { name, digest, scopes, reach, quotas, created, is_certificate } =
         serde_json::from_slice(record.value.as_bytes()).ok()?;
     let certificate_sha256 = is_certificate.then(|| digest.clone());
     let id = record.key.as_str().to_owned();
     let expires = record.expires;
-    Some((AccessToken { id, name, scopes, reach, created, expires, certificate_sha256 }, digest))
+    Some((AccessToken { id, name, scopes, reach, quotas, created, expires, certificate_sha256 }, digest))
 }
 
 fn shelf() -> Result<Name, Invalid> {

@@ -23,6 +23,7 @@ use crate::answer::{self, json};
 use crate::api::Api;
 use crate::body;
 use crate::jobs::act::Nothing;
+use crate::paging::Paging;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 use crate::wire::AttemptDocument;
@@ -113,9 +114,12 @@ pub(crate) async fn put(
 }
 
 /// `GET /v1/webhooks`
-pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let paging = Paging::read(uri.query())?;
     let all = Webhooks::of(api.tenure()).all().await?;
-    Ok(json(StatusCode::OK, &WebhookList { items: all.iter().map(WebhookDocument::of).collect() }))
+    let (webhooks, next_cursor) = paging.cut(&all, |webhook| webhook.id.clone());
+    let items = webhooks.into_iter().map(WebhookDocument::of).collect();
+    Ok(answer::page(&uri, next_cursor.clone().as_deref(), &WebhookList { items, next_cursor }))
 }
 
 /// `GET /v1/webhooks/{webhook_id}`

@@ -98,10 +98,13 @@ pub(crate) struct NewWebhookDocument {
     pub(super) webhook: WebhookDocument,
 }
 
-/// All webhooks.
+/// A page of webhooks.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct WebhookList {
+    /// Webhooks by ID.
     pub(super) items: Vec<WebhookDocument>,
+    /// Cursor of the next page; omitted on the last page.
+    pub(super) next_cursor: Option<String>,
 }
 
 /// A webhook delivery.

@@ -36,6 +36,10 @@ pub(crate) async fn admitted_in(
         Some(index) => wrong.in_item(index),
         None => wrong,
     })?;
+    if let Some(queue) = draft.queue_name() {
+        api.admit_queue(queue).await.map_err(placed)?;
+    }
+    api.admit_waiting().await.map_err(placed)?;
     Ok(match api.who().name() {
         Some(name) => draft.owner(name),
         None => draft,

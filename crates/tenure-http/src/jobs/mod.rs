@@ -3,6 +3,7 @@
 pub(crate) mod act;
 pub(crate) mod admit;
 pub(crate) mod batch;
+pub(crate) mod budget;
 pub(crate) mod each;
 pub(crate) mod enqueue;
 pub(crate) mod explain;

@@ -60,6 +60,9 @@ pub(crate) async fn patch(api: Api, Id(id): Id, headers: HeaderMap, body: Body) 
     if let Some(queue) = edit.edit.queue.as_ref().filter(|queue| !api.reach().covers_queue(queue.as_str())) {
         return Err(api.beyond(&format!("jobs of queue {queue}")));
     }
+    if let Some(queue) = &edit.edit.queue {
+        api.admit_queue(queue).await?;
+    }
     if edit.edit.queue.is_some() && job.kind.is_own() {
         let detail =
             format!("job {id} is an internal job of kind {}; it cannot be moved to another queue", job.kind);

@@ -1,6 +1,7 @@
 //! How things stand: what the store is asked when somebody asks for metrics, in a bounded number of calls.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tenure::{
@@ -8,12 +9,15 @@ use tenure::{
     Timestamp, limits,
 };
 
+use super::seen::OTHER;
 use super::table;
 use super::text::Text;
 use crate::callbacks::delivery;
 
 /// The queue of operations on many jobs.
 const BULK_QUEUE: &str = "tenure.bulk";
+/// Queues that have series of their own. All others are counted together.
+const MOST_QUEUES: usize = 1_000;
 /// Leases that are looked at, at most. If there are more names it tells of fewer than are held.
 const MOST_LEASES: usize = 10 * limits::PAGE_LEASES;
 /// Whoever asks for metrics waits no longer for the store: Prometheus itself gives up after ten seconds.
@@ -57,8 +61,9 @@ impl Standing {
     }
 
     pub(super) fn write(&self, text: &mut Text, now: Timestamp) {
-        self.write_queues(text, now);
-        self.write_workers(text);
+        let shown = Shown::of(self);
+        self.write_queues(text, now, &shown);
+        self.write_workers(text, &shown);
         self.write_schedules(text);
         text.begin(&table::LEASES_HELD);
         self.leases_held.iter().for_each(|held| text.value(&[], *held as f64));
@@ -76,43 +81,51 @@ impl Standing {
         text.value(&[], self.jobs(bulk) as f64);
     }
 
-    fn write_queues(&self, text: &mut Text, now: Timestamp) {
+    fn write_queues(&self, text: &mut Text, now: Timestamp, shown: &Shown<'_>) {
         let mut depth: BTreeMap<(&str, &str), u64> = BTreeMap::new();
         for count in self.counts.iter().filter(|count| !has_ended(count.state)) {
-            *depth.entry((count.queue.as_str(), count.state.as_str())).or_default() += count.jobs;
+            *depth.entry((shown.label(count.queue.as_str()), count.state.as_str())).or_default() +=
+                count.jobs;
         }
         text.begin(&table::QUEUE_DEPTH);
         for ((queue, state), jobs) in depth {
             text.value(&[queue, state], jobs as f64);
         }
-        text.begin(&table::QUEUE_OLDEST_AGE);
+        let mut oldest: BTreeMap<&str, f64> = BTreeMap::new();
         for queue in &self.queues {
             let age = queue.oldest_due.map_or(0.0, |due| now.since(due).as_secs_f64());
-            text.value(&[queue.name.as_str()], age);
+            let oldest = oldest.entry(shown.label(queue.name.as_str())).or_default();
+            *oldest = oldest.max(age);
         }
+        text.begin(&table::QUEUE_OLDEST_AGE);
+        for (queue, age) in oldest {
+            text.value(&[queue], age);
+        }
+        // Settings of different queues have no sum.
+        let apart = || self.queues.iter().filter(|queue| shown.is_apart(queue.name.as_str()));
         text.begin(&table::QUEUE_PAUSED);
-        for queue in &self.queues {
+        for queue in apart() {
             text.value(&[queue.name.as_str()], f64::from(u8::from(queue.paused)));
         }
         text.begin(&table::QUEUE_INFO);
-        for queue in &self.queues {
+        for queue in apart() {
             let (at_once, rate) = words_of(&queue.limit);
             text.value(&[queue.name.as_str(), &at_once, &rate], 1.0);
         }
         text.begin(&table::RUNNING);
-        for (queue, jobs) in self.running() {
+        for (queue, jobs) in self.running(shown) {
             text.value(&[queue], jobs as f64);
         }
     }
 
-    fn write_workers(&self, text: &mut Text) {
+    fn write_workers(&self, text: &mut Text, shown: &Shown<'_>) {
         text.begin(&table::WORKERS);
         text.value(&["alive"], self.hosts.len() as f64);
         let mut slots: BTreeMap<&str, u64> = BTreeMap::new();
         for serves in self.hosts.iter().flat_map(|host| &host.serves) {
-            *slots.entry(serves.queue.as_str()).or_default() += u64::from(serves.slots);
+            *slots.entry(shown.label(serves.queue.as_str())).or_default() += u64::from(serves.slots);
         }
-        let running = self.running();
+        let running = self.running(shown);
         text.begin(&table::WORKER_SLOTS);
         for (queue, slots) in slots {
             // What lost its worker runs until its lease lapses, and takes nobody's slot.
@@ -134,17 +147,47 @@ impl Standing {
     }
 
     /// How many jobs of each queue run.
-    fn running(&self) -> BTreeMap<&str, u64> {
+    fn running<'a>(&'a self, shown: &Shown<'a>) -> BTreeMap<&'a str, u64> {
         let mut running: BTreeMap<&str, u64> =
-            self.queues.iter().map(|queue| (queue.name.as_str(), 0)).collect();
+            self.queues.iter().map(|queue| (shown.label(queue.name.as_str()), 0)).collect();
         for count in self.counts.iter().filter(|count| count.state == StateName::Running) {
-            *running.entry(count.queue.as_str()).or_default() += count.jobs;
+            *running.entry(shown.label(count.queue.as_str())).or_default() += count.jobs;
         }
         running
     }
 
     fn jobs(&self, which: impl Fn(&Count) -> bool) -> u64 {
         self.counts.iter().filter(|count| which(count)).map(|count| count.jobs).sum()
+    }
+}
+
+/// The queues that have series of their own: the busiest ones.
+struct Shown<'a> {
+    queues: BTreeSet<&'a str>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(standing: &'a Standing) -> Self {
+        let mut jobs: BTreeMap<&str, u64> = BTreeMap::new();
+        let served = standing.hosts.iter().flat_map(|host| &host.serves).map(|serves| serves.queue.as_str());
+        for queue in standing.queues.iter().map(|queue| queue.name.as_str()).chain(served) {
+            jobs.entry(queue).or_default();
+        }
+        for count in standing.counts.iter().filter(|count| !has_ended(count.state)) {
+            *jobs.entry(count.queue.as_str()).or_default() += count.jobs;
+        }
+        let mut busiest: Vec<(&str, u64)> = jobs.into_iter().collect();
+        busiest.sort_by_key(|(queue, jobs)| (Reverse(*jobs), *queue));
+        Self { queues: busiest.into_iter().take(MOST_QUEUES).map(|(queue, _)| queue).collect() }
+    }
+
+    fn is_apart(&self, queue: &str) -> bool {
+        self.queues.contains(queue)
+    }
+
+    /// Returns the value of the label `queue`.
+    fn label<'q>(&self, queue: &'q str) -> &'q str {
+        if self.is_apart(queue) { queue } else { OTHER }
     }
 }
 

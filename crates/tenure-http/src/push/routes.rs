@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::OriginalUri;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tenure::{Draft, Invalid, Kind, Name, QueueName};
 
 use super::endpoint::{Endpoint, Endpoints, Kept};
-use crate::answer::json;
+use crate::answer::{json, page};
 use crate::api::Api;
 use crate::body;
 use crate::callbacks::routes::{check_kinds, check_queues, check_url};
@@ -22,6 +23,7 @@ use crate::callbacks::webhook::{Disabled, KeptSecret, no_secret, rotated};
 use crate::callbacks::wire::DeliveryAccepted;
 use crate::id::Named;
 use crate::jobs::act::Nothing;
+use crate::paging::Paging;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{not_own, shape};
 
@@ -150,10 +152,13 @@ pub(crate) struct NewEndpointDocument {
     endpoint: EndpointDocument,
 }
 
-/// All push endpoints.
+/// A page of push endpoints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct EndpointList {
+    /// Endpoints by name.
     items: Vec<EndpointDocument>,
+    /// Cursor of the next page; omitted on the last page.
+    next_cursor: Option<String>,
 }
 
 impl EndpointDocument {
@@ -198,9 +203,12 @@ pub(crate) async fn create(api: Api, headers: HeaderMap, body: Body) -> Result<R
 }
 
 /// `GET /v1/endpoints`
-pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let paging = Paging::read(uri.query())?;
     let all = Endpoints::of(api.tenure()).all().await?;
-    Ok(json(StatusCode::OK, &EndpointList { items: all.iter().map(EndpointDocument::of).collect() }))
+    let (endpoints, next_cursor) = paging.cut(&all, |endpoint| endpoint.name.to_string());
+    let items = endpoints.into_iter().map(EndpointDocument::of).collect();
+    Ok(page(&uri, next_cursor.clone().as_deref(), &EndpointList { items, next_cursor }))
 }
 
 /// `GET /v1/endpoints/{name}`

@@ -37,6 +37,7 @@ pub(crate) async fn put(
     if before.is_some() && is_to_be_new(&headers) {
         return Err(Problem::new(ProblemType::PreconditionFailed, format!("queue {name} already exists")));
     }
+    api.admit_queue(&name).await?;
     let seen = seen(before.as_ref(), &headers);
     let edit = QueueEdit { seen, paused: Some(spec.paused), limit: Some(limit), terms: Some(terms) };
     let QueueEdited::Done { before } = api.tenure().queues().agree(name.as_str(), edit).await? else {

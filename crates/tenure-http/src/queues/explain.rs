@@ -12,6 +12,9 @@ use crate::id::Named;
 use crate::problem::Problem;
 use crate::wire::{ReasonDocument, Reasons};
 
+/// Kinds that one reason names.
+const MOST_KINDS: usize = 20;
+
 /// `GET /v1/queues/{name}/explain`
 pub(crate) async fn get(api: Api, Named(name): Named) -> Result<Response, Problem> {
     let queue = there(&api, &QueueName::new(&name)?).await?;
@@ -59,10 +62,12 @@ fn reasons(queue: &QueueInfo, counts: &[Count], hosts: &[Host]) -> Vec<ReasonDoc
         untaken.sort_unstable();
         untaken.dedup();
         if !untaken.is_empty() {
-            say(
-                "kind_not_served",
-                format!("no registered live worker has a handler for kind {}", untaken.join(", ")),
-            );
+            let more = untaken.len().saturating_sub(MOST_KINDS);
+            untaken.truncate(MOST_KINDS);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let detail =
+                format!("no registered live worker has a handler for kind {}{more}", untaken.join(", "));
+            say("kind_not_served", detail);
         }
     }
     if let Some(most) = queue.limit.most.filter(|most| running >= u64::from(*most)) {

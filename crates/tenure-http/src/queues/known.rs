@@ -1,22 +1,28 @@
-//! What a server knows of queues, so that it need not ask the store at each claim.
+//! A server's copy of what the store says of queues, so that it need not ask the store at each claim and each new job.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure::{Moment, QueueName, Tenure};
 
 use crate::problem::Problem;
+use crate::quota::{Exceeded, Quotas};
 
 /// For so long what the store said is believed: so long another server may still go by what was agreed before.
 const BELIEVED: Duration = Duration::from_secs(5);
 
-type Leases = Arc<BTreeMap<QueueName, Duration>>;
-
-/// For how long jobs of queues are granted to workers that do not say it.
+/// Names of queues and lease durations of their jobs.
 #[derive(Default)]
 pub(crate) struct KnownQueues {
-    met: Mutex<Option<(Moment, Leases)>>,
+    met: Mutex<Option<Met>>,
+}
+
+/// Queues as the store had them, and those that were admitted since.
+struct Met {
+    at: Moment,
+    leases: BTreeMap<QueueName, Duration>,
+    names: BTreeSet<QueueName>,
 }
 
 impl KnownQueues {
@@ -28,22 +34,55 @@ impl KnownQueues {
         queues: &[QueueName],
         usual: Duration,
     ) -> Result<Duration, Problem> {
-        let leases = self.leases(tenure).await?;
-        let wanted = queues.iter().map(|queue| leases.get(queue).copied().unwrap_or(usual));
-        Ok(wanted.max().unwrap_or(usual))
+        self.refresh(tenure).await?;
+        let met = self.lock();
+        let lease = |queue| met.as_ref().and_then(|met| met.leases.get(queue)).copied().unwrap_or(usual);
+        Ok(queues.iter().map(lease).max().unwrap_or(usual))
     }
 
-    async fn leases(&self, tenure: &Tenure) -> Result<Leases, Problem> {
-        let now = tenure.store().clock().moment();
-        let met = self.lock().clone();
-        if let Some((_, leases)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
-            return Ok(leases);
+    /// Refuses a queue that does not exist if the store has as many queues as the quota allows. Other servers may create
+    /// queues at the same moment, so the quota can be exceeded by as many as they create within five seconds.
+    pub(crate) async fn admit(
+        &self,
+        tenure: &Tenure,
+        quotas: Quotas,
+        queue: &QueueName,
+    ) -> Result<(), Problem> {
+        if queue.is_own() {
+            return Ok(());
         }
-        let queues = tenure.queues().list().await?.into_iter();
-        let leases = queues.filter_map(|queue| Some((queue.name, queue.terms.lease?)));
-        let leases = Leases::new(leases.collect());
-        *self.lock() = Some((now, Arc::clone(&leases)));
-        Ok(leases)
+        self.refresh(tenure).await?;
+        let mut met = self.lock();
+        // Another request may have forgotten them at this moment, because it changed a queue.
+        let Some(met) = met.as_mut() else { return Ok(()) };
+        if met.names.contains(queue) {
+            return Ok(());
+        }
+        if met.names.len() >= quotas.queues {
+            let exceeded = Exceeded {
+                quota: "queues",
+                about: "the queue does not exist, and the store has too many queues to create it",
+                limit: quotas.queues,
+                setting: Some("--max-queues"),
+                retry_after: None,
+            };
+            return Err(Problem::from(exceeded).with("field", "queue"));
+        }
+        met.names.insert(queue.clone());
+        Ok(())
+    }
+
+    async fn refresh(&self, tenure: &Tenure) -> Result<(), Problem> {
+        let now = tenure.store().clock().moment();
+        if self.lock().as_ref().is_some_and(|met| now.since(met.at) < BELIEVED) {
+            return Ok(());
+        }
+        let queues = tenure.queues().list().await?;
+        let lease = |queue: &tenure::QueueInfo| Some((queue.name.clone(), queue.terms.lease?));
+        let leases = queues.iter().filter_map(lease).collect();
+        let names = queues.into_iter().map(|queue| queue.name).filter(|name| !name.is_own()).collect();
+        *self.lock() = Some(Met { at: now, leases, names });
+        Ok(())
     }
 
     /// Asks the store again: something was agreed through this server.
@@ -51,7 +90,7 @@ impl KnownQueues {
         *self.lock() = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(Moment, Leases)>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Met>> {
         self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,25 +1,26 @@
 //! Looking at queues.
 
+use axum::extract::OriginalUri;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use tenure::{QueueInfo, QueueName};
 
-use crate::answer::{json, not_modified, tagged};
+use crate::answer::{not_modified, page, tagged};
 use crate::api::Api;
 use crate::id::Named;
+use crate::paging::Paging;
 use crate::problem::{Problem, ProblemType};
 use crate::tag::Tag;
 use crate::wire::{QueueDocument, QueueList};
 
 /// `GET /v1/queues`
-pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
+pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let paging = Paging::read(uri.query())?;
     let queues = api.tenure().queues().list().await?;
-    Ok(json(
-        StatusCode::OK,
-        &QueueList {
-            items: queues.iter().filter(|queue| is_reached(&api, queue)).map(QueueDocument::of).collect(),
-        },
-    ))
+    let reached = queues.iter().filter(|queue| is_reached(&api, queue));
+    let (queues, next_cursor) = paging.cut(reached, |queue| queue.name.to_string());
+    let items = queues.into_iter().map(QueueDocument::of).collect();
+    Ok(page(&uri, next_cursor.clone().as_deref(), &QueueList { items, next_cursor }))
 }
 
 /// `GET /v1/queues/{name}`

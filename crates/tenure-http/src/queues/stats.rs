@@ -9,16 +9,19 @@ use axum::response::Response;
 use tenure::{Count, QueueInfo, QueueName};
 
 use super::look::{is_reached, there};
-use crate::answer::json;
+use crate::answer::{json, page};
 use crate::api::Api;
 use crate::id::Named;
 use crate::kinds::kept::{Descriptions, Kept};
+use crate::paging::Paging;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::wire::{KindList, KindStats, LaneStats, QueueStats, Stats, StepDocument};
 
 /// Numbers are kept for so long.
 const LONGEST_WINDOW: u64 = 7 * 24 * 3600;
+/// Kinds that are listed of a queue, and queues that are listed of a kind.
+const MOST_PARTS: usize = 1_000;
 
 /// `GET /v1/queues/{name}/stats`
 pub(crate) async fn of_one(
@@ -26,7 +29,7 @@ pub(crate) async fn of_one(
     Named(name): Named,
     OriginalUri(uri): OriginalUri,
 ) -> Result<Response, Problem> {
-    let window = Window::of(uri.query())?;
+    let window = Window::of(&Query::read(uri.query(), &Window::NAMES)?)?;
     let queue = there(&api, &QueueName::new(&name)?).await?;
     let counts = counted(&api).await?;
     let mut told = stats(&api, &queue, &counts);
@@ -36,7 +39,9 @@ pub(crate) async fn of_one(
 
 /// `GET /v1/stats`
 pub(crate) async fn of_all(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
-    let window = Window::of(uri.query())?;
+    let [window, step] = Window::NAMES;
+    let query = Query::read(uri.query(), &[window, step, "cursor", "limit"])?;
+    let (window, paging) = (Window::of(&query)?, Paging::of(&query)?);
     let (queues, counts) = (api.tenure().queues().list().await?, counted(&api).await?);
     let mut of_queue: BTreeMap<QueueName, Vec<Count>> = BTreeMap::new();
     for count in counts {
@@ -44,9 +49,11 @@ pub(crate) async fn of_all(api: Api, OriginalUri(uri): OriginalUri) -> Result<Re
     }
     let none = Vec::new();
     let queues = queues.iter().filter(|queue| is_reached(&api, queue));
-    let items = queues.map(|queue| stats(&api, queue, of_queue.get(&queue.name).unwrap_or(&none)));
-    let told = Stats { items: items.collect(), series: series(&api, None, window).await? };
-    Ok(json(StatusCode::OK, &told))
+    let (queues, next_cursor) = paging.cut(queues, |queue| queue.name.to_string());
+    let queues = queues.into_iter();
+    let items = queues.map(|queue| stats(&api, queue, of_queue.get(&queue.name).unwrap_or(&none))).collect();
+    let series = series(&api, None, window.filter(|_| paging.is_first())).await?;
+    Ok(page(&uri, next_cursor.clone().as_deref(), &Stats { items, next_cursor, series }))
 }
 
 /// How far back it is looked, and in which steps.
@@ -57,9 +64,10 @@ struct Window {
 }
 
 impl Window {
+    const NAMES: [&str; 2] = ["window_seconds", "step_seconds"];
+
     /// None if none is asked for.
-    fn of(query: Option<&str>) -> Result<Option<Self>, Problem> {
-        let query = Query::read(query, &["window_seconds", "step_seconds"])?;
+    fn of(query: &Query) -> Result<Option<Self>, Problem> {
         let all = query.number("window_seconds", (60, LONGEST_WINDOW), 0)?;
         let step = query.number("step_seconds", (60, LONGEST_WINDOW), 60)?;
         let window = Self { all: Duration::from_secs(all), step: Duration::from_secs(step) };
@@ -83,7 +91,8 @@ async fn series(
 }
 
 /// `GET /v1/kinds`
-pub(crate) async fn kinds(api: Api) -> Result<Response, Problem> {
+pub(crate) async fn kinds(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let paging = Paging::read(uri.query())?;
     let mut kinds: BTreeMap<String, (BTreeSet<String>, BTreeMap<&'static str, u64>)> = BTreeMap::new();
     for count in counted(&api).await? {
         let (queues, jobs) = kinds.entry(count.kind.to_string()).or_default();
@@ -100,9 +109,12 @@ pub(crate) async fn kinds(api: Api) -> Result<Response, Problem> {
         let said = described.remove(&kind);
         let has_schema = said.as_ref().is_some_and(|said| said.schema.is_some());
         let (description, owner) = said.map(|said| (said.description, said.owner)).unwrap_or_default();
-        KindStats { kind, queues: queues.into_iter().collect(), jobs, description, owner, has_schema }
+        let queues = queues.into_iter().take(MOST_PARTS).collect();
+        KindStats { kind, queues, jobs, description, owner, has_schema }
     };
-    Ok(json(StatusCode::OK, &KindList { items: kinds.into_iter().map(of).collect() }))
+    let (kinds, next_cursor) = paging.cut(kinds, |(kind, _)| kind.clone());
+    let items = kinds.into_iter().map(of).collect();
+    Ok(page(&uri, next_cursor.clone().as_deref(), &KindList { items, next_cursor }))
 }
 
 /// How many jobs there are that whoever asks reaches.
@@ -127,7 +139,7 @@ fn stats(api: &Api, queue: &QueueInfo, counts: &[Count]) -> QueueStats {
         queue: queue.name.to_string(),
         paused: queue.paused,
         jobs,
-        lanes: lanes.into_iter().map(|(kind, jobs)| LaneStats { kind, jobs }).collect(),
+        lanes: lanes.into_iter().take(MOST_PARTS).map(|(kind, jobs)| LaneStats { kind, jobs }).collect(),
         oldest_due_at: oldest.map(|due| due.to_string()),
         oldest_due_seconds: oldest.map(|due| now.since(due).as_secs_f64()),
         series: None,

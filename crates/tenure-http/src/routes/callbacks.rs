@@ -13,6 +13,7 @@ use crate::callbacks::wire::{
 };
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
+use crate::paging::LISTED;
 use crate::problem::ProblemType;
 
 /// What may stand behind the question mark of the feed.
@@ -94,14 +95,14 @@ pub(super) fn callbacks() -> Vec<Endpoint> {
             summary: "List webhooks",
             needs: MANAGE,
             within: Within::Whole,
-            takes: NOTHING,
+            takes: Takes { query: &LISTED, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
-                summary: "The list of webhooks",
+                summary: "A page of webhooks",
                 kind: JSON,
                 body: Some(Schemas::of::<WebhookList>),
             }],
-            refuses: &[],
+            refuses: &[ProblemType::Validation],
             serve: || routing::get(routes::list),
         },
         Endpoint {

@@ -8,6 +8,7 @@ use crate::access::Within;
 use crate::callbacks::wire::DeliveryAccepted;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
+use crate::paging::LISTED;
 use crate::problem::ProblemType;
 use crate::push::routes::{
     self, EndpointAsk, EndpointDocument, EndpointList, EndpointPatch, NewEndpointDocument,
@@ -35,14 +36,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             summary: "List push endpoints",
             needs: MANAGE,
             within: Within::Whole,
-            takes: NOTHING,
+            takes: Takes { query: &LISTED, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
-                summary: "The list of push endpoints",
+                summary: "A page of push endpoints",
                 kind: JSON,
                 body: Some(Schemas::of::<EndpointList>),
             }],
-            refuses: &[],
+            refuses: &[ProblemType::Validation],
             serve: || routing::get(routes::list),
         },
         Endpoint {

@@ -7,6 +7,7 @@ use super::{Answer, Endpoint, JSON, MANAGE, NOTHING, READ, Takes, empty, job};
 use crate::access::Within;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
+use crate::paging::LISTED;
 use crate::problem::ProblemType;
 use crate::queues::{agree, explain, look, purge, stats};
 use crate::wire::{KindList, QueueDocument, QueueList, QueuePatch, QueueSpec, QueueStats, Reasons, Stats};
@@ -16,6 +17,9 @@ const WINDOW: [(&str, &str); 2] = [
     ("window_seconds", "Length of the history in seconds: 60 to 604800; default: no history"),
     ("step_seconds", "Length of one step in seconds; default 60, at most 1500 steps"),
 ];
+
+/// For the statistics of a page of queues.
+const STATS: [(&str, &str); 4] = [WINDOW[0], WINDOW[1], LISTED[0], LISTED[1]];
 
 /// Queues, and how many jobs there are.
 pub(super) fn queues() -> Vec<Endpoint> {
@@ -27,14 +31,14 @@ pub(super) fn queues() -> Vec<Endpoint> {
             summary: "List queues",
             needs: READ,
             within: Within::Jobs,
-            takes: NOTHING,
+            takes: Takes { query: &LISTED, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
-                summary: "The list of queues",
+                summary: "A page of queues",
                 kind: JSON,
                 body: Some(Schemas::of::<QueueList>),
             }],
-            refuses: &[],
+            refuses: &[ProblemType::Validation],
             serve: || routing::get(look::list),
         },
         Endpoint {
@@ -167,7 +171,7 @@ pub(super) fn queues() -> Vec<Endpoint> {
             summary: "Show job counts of all queues",
             needs: READ,
             within: Within::Jobs,
-            takes: Takes { query: &WINDOW, ..NOTHING },
+            takes: Takes { query: &STATS, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
                 summary: "The job counts",
@@ -184,14 +188,14 @@ pub(super) fn queues() -> Vec<Endpoint> {
             summary: "List kinds with their job counts and descriptions",
             needs: READ,
             within: Within::Jobs,
-            takes: NOTHING,
+            takes: Takes { query: &LISTED, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
-                summary: "The list of kinds",
+                summary: "A page of kinds",
                 kind: JSON,
                 body: Some(Schemas::of::<KindList>),
             }],
-            refuses: &[],
+            refuses: &[ProblemType::Validation],
             serve: || routing::get(stats::kinds),
         },
     ]

@@ -7,6 +7,7 @@ use super::{Answer, Endpoint, JSON, LEAVE, MANAGE, NOTHING, READ, Takes, WORK, e
 use crate::access::Within;
 use crate::jobs::act::Nothing;
 use crate::openapi::Schemas;
+use crate::paging::LISTED;
 use crate::problem::ProblemType;
 use crate::workers::verdict::{Complete, Fail, Release};
 use crate::workers::{attempt, beat, claim, commands, logs, roll, settle};
@@ -60,14 +61,14 @@ pub(super) fn workers() -> Vec<Endpoint> {
             summary: "List workers online or lost in the last 24 hours",
             needs: READ,
             within: Within::Jobs,
-            takes: NOTHING,
+            takes: Takes { query: &LISTED, ..NOTHING },
             answers: vec![Answer {
                 status: 200,
-                summary: "The list of workers",
+                summary: "A page of workers",
                 kind: JSON,
-                body: Some(Schemas::items_of::<roll::WorkerDocument>),
+                body: Some(Schemas::of::<roll::WorkerList>),
             }],
-            refuses: &[],
+            refuses: &[ProblemType::Validation],
             serve: || routing::get(roll::list),
         },
         Endpoint {

@@ -30,13 +30,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
+use crate::access::rates::Rates;
 use crate::access::strangers::{Remote, Strangers};
 use crate::access::{Access, ClientCertificate};
 use crate::api::{Api, Rules};
 use crate::callbacks::{Egress, Network};
 use crate::hide::Hiding;
+use crate::jobs::budget::WaitingJobs;
 use crate::metrics::KindLabels;
 use crate::push::pusher::Pusher;
+use crate::quota::{self, Quotas};
 use crate::routes;
 use crate::spans::{Spans, Traces, firing};
 use crowd::{Crowd, Place, turn_away};
@@ -93,6 +96,10 @@ pub struct Options {
     /// Maximum number of unknown access tokens per client address and minute; further ones get 429. Valid tokens are
     /// always accepted.
     pub unknown_tokens_per_minute: u32,
+    /// Maximum number of workers of one access token; further ones get 429. All tokens together may have ten times as many.
+    pub workers_per_token: usize,
+    /// Maximum number of queues of the store; beyond it, no request creates another one. Existing queues are unaffected.
+    pub max_queues: usize,
     /// How long the server keeps answering after it was told to stop, while it reports that it is not ready. Load
     /// balancers need this time to notice.
     pub drain_delay: Duration,
@@ -122,6 +129,8 @@ impl Default for Options {
             connections: 20_000,
             connections_per_address: 15_000,
             unknown_tokens_per_minute: 60,
+            workers_per_token: quota::WORKERS_PER_TOKEN,
+            max_queues: quota::QUEUES,
             drain_delay: Duration::ZERO,
             grace: Duration::from_secs(25),
         }
@@ -159,6 +168,8 @@ pub struct Server {
     more: Router,
     strangers: Arc<Strangers>,
     tls: Option<Tls>,
+    rates: Arc<Rates>,
+    waiting_jobs: WaitingJobs,
 }
 
 impl Server {
@@ -177,8 +188,9 @@ impl Server {
         let refuse = |source| ServeError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
-        let (tenure, strangers) = (tenure.clone(), Arc::default());
-        Ok(Self { listener, address, tenure, options, more: Router::new(), strangers, tls })
+        let (tenure, strangers, rates) = (tenure.clone(), Arc::default(), Arc::default());
+        let (more, waiting_jobs) = (Router::new(), WaitingJobs::default());
+        Ok(Self { listener, address, tenure, options, more, strangers, rates, waiting_jobs, tls })
     }
 
     /// Returns the address it listens on.
@@ -217,6 +229,12 @@ impl Server {
             spans,
             strangers: Arc::clone(&self.strangers),
             unknown_tokens_per_minute: Some(self.options.unknown_tokens_per_minute),
+            quotas: Quotas {
+                workers_per_token: self.options.workers_per_token,
+                queues: self.options.max_queues,
+            },
+            rates: Arc::clone(&self.rates),
+            waiting_jobs: self.waiting_jobs.clone(),
             items: None,
             ends_itself: true,
         }

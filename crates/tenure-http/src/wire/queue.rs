@@ -61,11 +61,13 @@ pub struct QueueLinks {
     pub jobs: String,
 }
 
-/// All queues.
+/// A page of queues.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct QueueList {
     /// Queues by name.
     pub items: Vec<QueueDocument>,
+    /// Cursor of the next page; omitted on the last page.
+    pub next_cursor: Option<String>,
 }
 
 /// Settings of a queue. Omitted fields get their defaults.
@@ -137,7 +139,7 @@ pub struct QueueStats {
     pub paused: bool,
     /// Number of jobs by state, without states that have none. A job counts as scheduled until it is found due.
     pub jobs: BTreeMap<&'static str, u64>,
-    /// The same by kind.
+    /// The same by kind; at most 1000 kinds.
     pub lanes: Vec<LaneStats>,
     /// Due time of the oldest due job; omitted if no job is due.
     pub oldest_due_at: Option<String>,
@@ -185,21 +187,25 @@ pub struct LaneStats {
     pub jobs: BTreeMap<&'static str, u64>,
 }
 
-/// Job counts of all queues.
+/// Job counts of a page of queues.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Stats {
     /// Queues by name.
     pub items: Vec<QueueStats>,
-    /// Statistics of all queues together, per step, if a window was requested.
+    /// Cursor of the next page; omitted on the last page.
+    pub next_cursor: Option<String>,
+    /// Statistics of all queues together, per step, on the first page, if a window was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub series: Option<Vec<StepDocument>>,
 }
 
-/// All kinds that have jobs or a description.
+/// A page of the kinds that have jobs or a description.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct KindList {
     /// Kinds by name.
     pub items: Vec<KindStats>,
+    /// Cursor of the next page; omitted on the last page.
+    pub next_cursor: Option<String>,
 }
 
 /// Job counts of a kind.
@@ -207,7 +213,7 @@ pub struct KindList {
 pub struct KindStats {
     /// Kind.
     pub kind: String,
-    /// Queues that contain jobs of this kind.
+    /// Queues that contain jobs of this kind; at most 1000.
     pub queues: Vec<String>,
     /// Number of jobs by state.
     pub jobs: BTreeMap<&'static str, u64>,

@@ -2,6 +2,7 @@
 
 pub(crate) mod attempt;
 pub(crate) mod beat;
+mod book;
 pub(crate) mod claim;
 pub(crate) mod commands;
 pub(crate) mod grant;

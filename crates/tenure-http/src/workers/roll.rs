@@ -1,23 +1,25 @@
 //! Who is there: workers that say who they are are known to the store, so that a job that nobody takes can be explained.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::extract::Path;
+use axum::extract::{OriginalUri, Path};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::{
-    Condition, Ending, Filter, Host, HostId, Kinds, LostHost, Moment, PageAsk, Reserve, Serves, StateName,
+    Condition, Ending, Filter, Host, HostId, LostHost, Moment, PageAsk, Reserve, Serves, StateName,
     Timestamp, Verdict,
 };
 
+use super::book::{Claimant, Heard, WorkerBook};
 use super::commands::{self, Command, Told, alive};
 use crate::access::{NotAudited, Reach};
-use crate::answer::json;
+use crate::answer::{json, page};
 use crate::api::Api;
+use crate::paging::Paging;
 use crate::problem::{Problem, ProblemType};
 use crate::spans;
 
@@ -27,92 +29,21 @@ pub(crate) const ALIVE: Duration = Duration::from_secs(90);
 pub(super) const APART: Duration = Duration::from_secs(15);
 /// For so long what the store said of others is believed.
 const BELIEVED: Duration = Duration::from_secs(2);
-/// For so long a queue counts as served by whoever has claimed from it and is alive.
-const KNOWN: Duration = Duration::from_secs(3_600);
-/// Claims from different queues that are remembered of one worker.
-const CLAIMS: usize = 32;
-/// Workers of which it is remembered when the store was told.
-const MOST: usize = 10_000;
 
-/// The workers that this server has heard of.
+/// The workers that this server has heard of, and a copy of the store's list.
 #[derive(Debug, Default)]
 pub(crate) struct Roll {
-    heard: Mutex<BTreeMap<HostId, Heard>>,
+    book: Mutex<WorkerBook>,
     listed: Mutex<Option<(Moment, Listed)>>,
 }
 
 /// What those take whom the store knows.
 type Listed = Arc<BTreeMap<HostId, Vec<Serves>>>;
 
-/// What a worker has said of itself, and when the store was last told.
-#[derive(Debug, Clone)]
-struct Heard {
-    told: Moment,
-    name: String,
-    /// The access token with which it claimed first, if there is one.
-    token: Option<String>,
-    /// What it has claimed lately. Some claim from one queue at a time, and serve all of them.
-    claims: Vec<Claimed>,
-}
-
-/// What a worker has claimed from the same queues.
-#[derive(Debug, Clone)]
-struct Claimed {
-    at: Moment,
-    /// How many jobs it runs at once from them, as far as is known.
-    slots: u32,
-    serves: Vec<Serves>,
-}
-
-impl Claimed {
-    /// Whether some of what it takes is the same: then it stands in the place of the other.
-    fn meets(&self, other: &Self) -> bool {
-        self.serves.iter().any(|serves| other.has(serves))
-    }
-
-    fn has(&self, wanted: &Serves) -> bool {
-        self.serves.iter().any(|serves| serves.queue == wanted.queue && serves.kinds == wanted.kinds)
-    }
-}
-
 impl Roll {
-    /// Notes what a worker says of itself; answers what to tell the store, if it is time.
-    fn note(
-        &self,
-        (id, token): (HostId, Option<&str>),
-        name: &str,
-        claimed: Claimed,
-        said: Option<u32>,
-    ) -> Option<Heard> {
-        let (mut all, now) = (self.lock(), claimed.at);
-        if all.len() >= MOST && !all.contains_key(&id) {
-            all.pop_first();
-        }
-        let new = || {
-            let token = token.map(str::to_owned);
-            Heard { told: now, name: String::new(), token, claims: Vec::new() }
-        };
-        let heard = all.entry(id).or_insert_with(new);
-        let is_new = heard.take(claimed, said);
-        if !is_new && now.since(heard.told) < APART {
-            return None;
-        }
-        (heard.told, heard.name) = (now, name.to_owned());
-        Some(heard.clone())
-    }
-
-    /// What to tell the store of a worker that lives, if it is time and whoever asks reaches all that it takes.
-    fn again(&self, id: HostId, now: Moment, reach: &Reach) -> Option<Heard> {
-        let mut all = self.lock();
-        let heard =
-            all.get_mut(&id).filter(|heard| now.since(heard.told) >= APART && heard.is_within(reach))?;
-        heard.told = now;
-        Some(heard.clone())
-    }
-
     /// Whether a worker is there that takes something which whoever asks does not reach: he is not that worker.
     async fn is_of_another(&self, api: &Api, id: HostId, now: Moment) -> Result<bool, Problem> {
-        if let Some(heard) = self.lock().get(&id).filter(|heard| now.since(heard.told) < ALIVE) {
+        if let Some(heard) = self.lock().live(id, now) {
             return Ok(!heard.is_within(api.reach()));
         }
         let met = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -129,55 +60,8 @@ impl Roll {
         Ok(listed.get(&id).is_some_and(|serves| !is_within(serves, api.reach())))
     }
 
-    /// Removes a worker, and returns it if it was listed and serves nothing outside the caller's reach.
-    fn forget(&self, id: HostId, reach: &Reach) -> Option<Heard> {
-        let mut all = self.lock();
-        all.get(&id).filter(|heard| heard.is_within(reach))?;
-        all.remove(&id)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<HostId, Heard>> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Heard {
-    /// Takes what it claims now; answers whether it serves something by that which was not known of it.
-    fn take(&mut self, mut claimed: Claimed, said: Option<u32>) -> bool {
-        // Whoever has no room asks for nothing, and serves its queue all the same.
-        self.claims.retain(|before| claimed.at.since(before.at) < KNOWN);
-        let is_known = |serves: &Serves| self.claims.iter().any(|before| before.has(serves));
-        let is_new = !claimed.serves.iter().all(is_known);
-        let (met, others): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.claims).into_iter().partition(|before| claimed.meets(before));
-        self.claims = others;
-        // It asks for as many as it has room for: it has had room for more.
-        let most = met.iter().map(|before| before.slots).fold(claimed.slots, u32::max);
-        claimed.slots = said.unwrap_or(most);
-        for serves in &mut claimed.serves {
-            serves.slots = claimed.slots;
-        }
-        if self.claims.len() == CLAIMS {
-            self.claims.remove(0);
-        }
-        self.claims.push(claimed);
-        is_new
-    }
-
-    /// All that it takes, in the order of names.
-    fn serves(&self) -> Vec<Serves> {
-        let mut serves: Vec<Serves> = self.claims.iter().flat_map(|claimed| claimed.serves.clone()).collect();
-        serves.sort_by(|one, other| one.queue.cmp(&other.queue));
-        serves
-    }
-
-    fn slots(&self) -> u32 {
-        self.claims.iter().map(|claimed| claimed.slots).fold(0, u32::saturating_add)
-    }
-
-    /// Whether all that the worker takes is reached.
-    fn is_within(&self, reach: &Reach) -> bool {
-        self.claims.iter().all(|claimed| is_within(&claimed.serves, reach))
+    fn lock(&self) -> MutexGuard<'_, WorkerBook> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -217,18 +101,9 @@ pub(crate) async fn note(
 ) -> Result<(), Problem> {
     check_passes(api, ask.holder).await?;
     let now = api.tenure().store().clock().moment();
-    let slots = u32::try_from(ask.at_most).unwrap_or(u32::MAX);
-    let serves = ask.wants.iter().map(|want| {
-        let kinds = match &want.kinds {
-            Kinds::All => None,
-            Kinds::Only(kinds) => Some(kinds.to_vec()),
-        };
-        Serves { queue: want.queue.clone(), kinds, slots }
-    });
-    let claimed = Claimed { at: now, slots, serves: serves.collect() };
-    if let Some(heard) =
-        api.roll().note((ask.holder, api.who().token_id()), name.unwrap_or("HTTP worker"), claimed, said)
-    {
+    let claimant = Claimant { token: api.who().token_id(), name: name.unwrap_or("HTTP worker"), slots: said };
+    let announced = api.roll().lock().note(api.quotas(), &claimant, ask, now)?;
+    if let Some(heard) = announced {
         tell(api, ask.holder, heard);
     }
     Ok(())
@@ -236,7 +111,9 @@ pub(crate) async fn note(
 
 /// Notes that a worker lives that has claimed before, at this server.
 pub(crate) fn again(api: &Api, id: HostId) {
-    if let Some(heard) = api.roll().again(id, api.tenure().store().clock().moment(), api.reach()) {
+    let now = api.tenure().store().clock().moment();
+    let announced = api.roll().lock().again(id, now, api.reach());
+    if let Some(heard) = announced {
         tell(api, id, heard);
     }
 }
@@ -278,6 +155,15 @@ pub(crate) struct WorkerDocument {
     heeds: bool,
     /// IDs of jobs that the worker lost, at most 20; omitted if it is not lost.
     lost_jobs: Option<Vec<String>>,
+}
+
+/// A page of workers.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkerList {
+    /// Workers online by ID, then lost workers, the latest loss first.
+    items: Vec<WorkerDocument>,
+    /// Cursor of the next page; omitted on the last page.
+    next_cursor: Option<String>,
 }
 
 /// State of a worker.
@@ -339,14 +225,24 @@ impl WorkerDocument {
     }
 }
 
-/// The workers that are reached: first those that are alive, by ID, then those that are lost, the latest loss first.
-async fn all(api: &Api) -> Result<Vec<WorkerDocument>, Problem> {
+/// Returns the workers that are reached, each with the key by which the list is sorted: first those that are alive, by ID, then
+/// those that are lost, the latest loss first.
+async fn all(api: &Api) -> Result<Vec<(String, WorkerDocument)>, Problem> {
     let (hosts, lost) = (api.tenure().hosts().await?, api.tenure().lost_hosts().await?);
     let told = api.commands().all(api.tenure()).await?;
     let (now, reach) = (api.tenure().now(), api.reach());
-    let alive = hosts.iter().filter_map(|host| WorkerDocument::of(host, &told, reach, now));
-    let lost = lost.iter().filter(|lost| hosts.iter().all(|host| host.id != lost.host.id));
-    Ok(alive.chain(lost.filter_map(|lost| WorkerDocument::of_lost(lost, reach, now))).collect())
+    let ids: BTreeSet<HostId> = hosts.iter().map(|host| host.id).collect();
+    let alive = hosts.iter().filter_map(|host| {
+        Some((format!("alive-{}", host.id), WorkerDocument::of(host, &told, reach, now)?))
+    });
+    let mut all: Vec<_> = alive.collect();
+    let lost = lost.iter().filter(|lost| !ids.contains(&lost.host.id));
+    all.extend(lost.filter_map(|lost| {
+        let ago = u64::MAX - u64::try_from(lost.host.until.as_micros()).unwrap_or_default();
+        Some((format!("lost-{ago:020}-{}", lost.host.id), WorkerDocument::of_lost(lost, reach, now)?))
+    }));
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(all)
 }
 
 /// Whether some of what a worker takes from a queue is reached.
@@ -357,14 +253,18 @@ fn is_reached(serves: &Serves, reach: &Reach) -> bool {
 }
 
 /// `GET /v1/workers`
-pub(crate) async fn list(api: Api) -> Result<Response, Problem> {
-    Ok(json(StatusCode::OK, &serde_json::json!({ "items": all(&api).await? })))
+pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
+    let paging = Paging::read(uri.query())?;
+    let (workers, next_cursor) = paging.cut(all(&api).await?, |(key, _)| key.clone());
+    let items = workers.into_iter().map(|(_, worker)| worker).collect();
+    Ok(page(&uri, next_cursor.clone().as_deref(), &WorkerList { items, next_cursor }))
 }
 
 /// `GET /v1/workers/{id}`
 pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
-    let found = all(&api).await?.into_iter().find(|worker| worker.worker_id == id.to_string());
+    let all = all(&api).await?.into_iter().map(|(_, worker)| worker);
+    let found = { all }.find(|worker| worker.worker_id == id.to_string());
     let none = || Problem::new(ProblemType::NotFound, format!("worker {id} not found"));
     Ok(json(StatusCode::OK, &found.ok_or_else(none)?))
 }
@@ -373,7 +273,7 @@ pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Pr
 pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
     // One that has claimed here may go although the store was not told of it yet.
-    let heard = api.roll().forget(id, api.reach());
+    let heard = api.roll().lock().forget(id, api.reach());
     if heard.is_none() && !is_lost(&api, id).await? {
         commands::check_heeds(&alive(&api, id).await?)?;
     }
@@ -419,53 +319,5 @@ async fn release_all(api: &Api, id: HostId) -> Result<(), Problem> {
         if after.is_none() {
             return Ok(());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tenure::QueueName;
-
-    use super::*;
-
-    fn claimed(at: u64, slots: u32, queues: &[&str]) -> Claimed {
-        let serves =
-            queues.iter().map(|queue| Serves { queue: QueueName::new(queue).unwrap(), kinds: None, slots });
-        let at = Moment::from_start(Duration::from_secs(at));
-        Claimed { at, slots, serves: serves.collect() }
-    }
-
-    fn shown(heard: &Heard) -> (u32, Vec<(String, u32)>) {
-        let serves =
-            heard.serves().into_iter().map(|serves| (serves.queue.as_str().to_owned(), serves.slots));
-        (heard.slots(), serves.collect())
-    }
-
-    #[test]
-    fn whoever_claims_from_one_queue_at_a_time_serves_all_of_them() {
-        let (roll, id) = (Roll::default(), HostId::new(tenure::Timestamp::EPOCH, 1));
-        assert!(roll.note((id, None), "mailer", claimed(0, 5, &["mail"]), None).is_some());
-        let heard = roll.note((id, None), "mailer", claimed(1, 3, &["chat"]), None).expect("that is new");
-        let both = (8, vec![("chat".to_owned(), 3), ("mail".to_owned(), 5)]);
-        assert_eq!(shown(&heard), both);
-        // What it has room for now is not all that it can do, and no reason to tell the store.
-        assert!(roll.note((id, None), "mailer", claimed(2, 1, &["mail"]), None).is_none());
-        let heard = roll.note((id, None), "mailer", claimed(20, 2, &["mail"]), None).expect("it is time");
-        assert_eq!(shown(&heard), both);
-        // It says so itself.
-        let heard = roll.note((id, None), "mailer", claimed(40, 2, &["mail"]), Some(4)).expect("it is time");
-        assert_eq!(shown(&heard), (7, vec![("chat".to_owned(), 3), ("mail".to_owned(), 4)]));
-    }
-
-    #[test]
-    fn a_queue_that_is_new_to_whoever_takes_from_all_makes_no_second_worker_of_it() {
-        let (roll, id) = (Roll::default(), HostId::new(tenure::Timestamp::EPOCH, 1));
-        roll.note((id, None), "all", claimed(0, 5, &["a", "b"]), None);
-        let heard = roll.note((id, None), "all", claimed(1, 5, &["a", "b", "c"]), None).expect("that is new");
-        assert_eq!((heard.slots(), heard.serves().len()), (5, 3));
-        // What it has not claimed from for an hour it does not serve any more.
-        roll.note((id, None), "all", claimed(5_000, 5, &["d"]), None);
-        let heard = roll.note((id, None), "all", claimed(5_020, 5, &["d"]), None).expect("it is time");
-        assert_eq!(shown(&heard), (5, vec![("d".to_owned(), 5)]));
     }
 }

@@ -35,7 +35,13 @@ async fn a_client_takes_no_id_of_a_scheduled_run() {
     let id = scheduled(&service).await;
     let asker = service.guarded();
     let reach = Reach::new(&["mail".to_owned()], &[]).unwrap();
-    let new = NewAccessToken { name: "mailer".to_owned(), scopes: vec![Scope::Enqueue], reach, keep: None };
+    let new = NewAccessToken {
+        name: "mailer".to_owned(),
+        scopes: vec![Scope::Enqueue],
+        reach,
+        keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
+    };
     let header =
         format!("authorization: Bearer {}", Tokens::of(service.tenure()).create(new).await.unwrap().1);
     let job = json!({ "kind": "nothing", "queue": "mail" });

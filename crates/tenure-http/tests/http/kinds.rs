@@ -109,7 +109,13 @@ async fn a_job_that_does_not_say_its_queue_waits_where_its_kind_does() {
     assert_eq!(queue(service.post("/v1/jobs", r#"{"kind":"other"}"#).await), "default");
     // Who does not reach that queue does not get there by leaving it out.
     let reach = Reach::new(&["default".to_owned()], &[]).unwrap();
-    let new = NewAccessToken { name: "bound".to_owned(), scopes: vec![Scope::Enqueue], reach, keep: None };
+    let new = NewAccessToken {
+        name: "bound".to_owned(),
+        scopes: vec![Scope::Enqueue],
+        reach,
+        keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
+    };
     let token = Tokens::of(service.tenure()).create(new).await.unwrap().1;
     let header = format!("authorization: Bearer {token}");
     let told = service.guarded().ask("POST", "/v1/jobs", &[&header], r#"{"kind":"bill"}"#).await;
@@ -138,7 +144,13 @@ async fn who_does_not_reach_a_kind_is_told_nothing_of_it() {
     let service = Service::new();
     say(&service, "bill", json!({ "owner": "billing" })).await;
     let reach = Reach::new(&[], &["mail".to_owned()]).unwrap();
-    let new = NewAccessToken { name: "bound".to_owned(), scopes: vec![Scope::Read], reach, keep: None };
+    let new = NewAccessToken {
+        name: "bound".to_owned(),
+        scopes: vec![Scope::Read],
+        reach,
+        keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
+    };
     let token = Tokens::of(service.tenure()).create(new).await.unwrap().1;
     let (guarded, header) = (service.guarded(), format!("authorization: Bearer {token}"));
     assert_eq!(guarded.ask("GET", "/v1/kinds/bill", &[&header], "").await.status, StatusCode::NOT_FOUND);
@@ -204,7 +216,13 @@ async fn the_description_has_the_kinds_that_the_client_may_read() {
     let guarded = service.guarded();
     assert!(kinds(guarded.get("/openapi.json").await).is_empty());
     let as_token = async |scope: Scope, reach: Reach| {
-        let new = NewAccessToken { name: "bound".to_owned(), scopes: vec![scope], reach, keep: None };
+        let new = NewAccessToken {
+            name: "bound".to_owned(),
+            scopes: vec![scope],
+            reach,
+            keep: None,
+            quotas: tenure_http::TokenQuotas::default(),
+        };
         let token = Tokens::of(service.tenure()).create(new).await.unwrap().1;
         guarded.ask("GET", "/openapi.json", &[&format!("authorization: Bearer {token}")], "").await
     };

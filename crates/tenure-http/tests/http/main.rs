@@ -25,6 +25,7 @@ mod proxied;
 mod pushing;
 mod queue_terms;
 mod queues;
+mod quotas;
 mod reach;
 mod receiving;
 mod retention;

@@ -22,6 +22,7 @@ impl<'a> Client<'a> {
             scopes: scopes.to_vec(),
             reach: Reach::default(),
             keep: None,
+            quotas: tenure_http::TokenQuotas::default(),
         };
         let (_, token) = Tokens::of(service.tenure()).create(new).await.unwrap();
         Self { asker, header: format!("authorization: Bearer {token}") }

@@ -16,7 +16,13 @@ const BELOW_ADMIN: [Scope; 4] = [Scope::Enqueue, Scope::Work, Scope::Read, Scope
 async fn bound(service: &Service, scopes: &[Scope], queues: &[&str], kinds: &[&str]) -> String {
     let texts = |said: &[&str]| said.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let reach = Reach::new(&texts(queues), &texts(kinds)).unwrap();
-    let new = NewAccessToken { name: "bound".to_owned(), scopes: scopes.to_vec(), reach, keep: None };
+    let new = NewAccessToken {
+        name: "bound".to_owned(),
+        scopes: scopes.to_vec(),
+        reach,
+        keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
+    };
     Tokens::of(service.tenure()).create(new).await.unwrap().1
 }
 

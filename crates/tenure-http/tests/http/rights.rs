@@ -15,6 +15,7 @@ pub async fn token(service: &Service, scopes: &[Scope]) -> String {
         scopes: scopes.to_vec(),
         reach: Reach::default(),
         keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
     };
     Tokens::of(service.tenure()).create(new).await.unwrap().1
 }
@@ -368,6 +369,7 @@ async fn what_goes_on_for_somebody_ends_when_his_access_token_is_taken_back() {
         scopes: scopes.to_vec(),
         reach: Reach::default(),
         keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
     };
     let tokens = Tokens::of(&place.tenure);
     let (made, token) = tokens.create(new(&[Scope::Enqueue, Scope::Work, Scope::Read])).await.unwrap();

@@ -412,7 +412,13 @@ async fn whoever_guesses_access_tokens_waits_and_whoever_has_one_does_not() {
     // All within a minute, however long it takes.
     let served = served_on(Arc::new(ManualClock::new()), options).await;
     let (scopes, reach) = (vec![tenure_http::Scope::Read], tenure_http::Reach::default());
-    let new = tenure_http::NewAccessToken { name: "ci".to_owned(), scopes, reach, keep: None };
+    let new = tenure_http::NewAccessToken {
+        name: "ci".to_owned(),
+        scopes,
+        reach,
+        keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
+    };
     let (_, good) = tenure_http::Tokens::of(&served.tenure).create(new).await.unwrap();
     let ask = |token: &str| {
         format!(
@@ -446,7 +452,13 @@ async fn sixty_one_bad_requests_lock_out_no_client_with_a_token() {
     let mut good = Vec::new();
     for scope in [tenure_http::Scope::Admin, tenure_http::Scope::Work, tenure_http::Scope::Read] {
         let (name, reach) = (scope.to_string(), tenure_http::Reach::default());
-        let new = tenure_http::NewAccessToken { name, scopes: vec![scope], reach, keep: None };
+        let new = tenure_http::NewAccessToken {
+            name,
+            scopes: vec![scope],
+            reach,
+            keep: None,
+            quotas: tenure_http::TokenQuotas::default(),
+        };
         good.push(tenure_http::Tokens::of(&served.tenure).create(new).await.unwrap().1);
     }
     for number in 0..61 {
@@ -469,7 +481,13 @@ async fn a_good_access_token_is_let_in_whatever_strangers_at_its_address_try() {
     let clock = ManualClock::new();
     let served = served_on(Arc::new(clock.clone()), options).await;
     let (scopes, reach) = (vec![tenure_http::Scope::Read], tenure_http::Reach::default());
-    let new = tenure_http::NewAccessToken { name: "ci".to_owned(), scopes, reach, keep: None };
+    let new = tenure_http::NewAccessToken {
+        name: "ci".to_owned(),
+        scopes,
+        reach,
+        keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
+    };
     let tokens = tenure_http::Tokens::of(&served.tenure);
     let (made, good) = tokens.create(new).await.unwrap();
     let status = async |token: &str| {

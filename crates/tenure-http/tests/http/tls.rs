@@ -204,6 +204,7 @@ fn new_token(scopes: &[Scope]) -> NewAccessToken {
         scopes: scopes.to_vec(),
         reach: Reach::default(),
         keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
     }
 }
 

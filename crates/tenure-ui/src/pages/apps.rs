@@ -276,7 +276,7 @@ async fn last_runs(visit: &Visit, set: &str, found: &Value) -> BTreeMap<String, 
     if list(&latest, "items").len() < LATEST {
         return runs;
     }
-    let kinds = visit.get("/v1/kinds").await.unwrap_or_default();
+    let kinds = visit.all("/v1/kinds").await.unwrap_or_default();
     let has_run = |kind: &str| list(&kinds, "items").iter().any(|known| known["kind"] == kind);
     let missing = list(found, "items").iter().map(|app| text(app, "kind"));
     let missing: Vec<&str> = missing

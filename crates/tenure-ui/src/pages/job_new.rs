@@ -175,7 +175,7 @@ pub(super) async fn may(visit: &Visit) -> bool {
 
 /// The form, and what is wrong with what is in it.
 pub(crate) async fn form(visit: &Visit, drafted: &Drafted, wrong: Option<&Trouble>) -> Markup {
-    let kinds = visit.get("/v1/kinds").await.unwrap_or_default();
+    let kinds = visit.all("/v1/kinds").await.unwrap_or_default();
     let at = wrong.and_then(|wrong| field_of(&wrong.detail));
     let (invalid, told) = (
         |name: &str| (at == Some(name)).then_some("true"),

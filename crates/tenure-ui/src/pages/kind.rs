@@ -32,7 +32,7 @@ pub(crate) async fn page(visit: Visit, Path(name): Path<String>) -> Response {
 }
 
 async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
-    let kinds = visit.get("/v1/kinds").await?;
+    let kinds = visit.all("/v1/kinds").await?;
     let missing = || {
         Trouble::new(
             StatusCode::NOT_FOUND,

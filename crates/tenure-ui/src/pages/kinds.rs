@@ -16,7 +16,7 @@ pub(crate) async fn page(visit: Visit) -> Response {
 }
 
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
-    let found = visit.get("/v1/kinds").await?;
+    let found = visit.all("/v1/kinds").await?;
     let kinds = list(&found, "items");
     Ok(html! {
         h1 { "Kinds" }

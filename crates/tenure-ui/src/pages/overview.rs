@@ -23,13 +23,13 @@ const STATS: &str = "/v1/stats?window_seconds=3600&step_seconds=60";
 
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
     // Whoever reaches some jobs only is told of those, and not how all went together.
-    let stats = match visit.get(STATS).await {
+    let stats = match visit.all(STATS).await {
         Ok(stats) => stats,
-        Err(_) => visit.get("/v1/stats").await?,
+        Err(_) => visit.all("/v1/stats").await?,
     };
-    let workers = visit.get("/v1/workers").await;
+    let workers = visit.all("/v1/workers").await;
     let schedules = visit.get("/v1/schedules?order=next&limit=10").await;
-    let (kinds, leases) = (visit.get("/v1/kinds").await, visit.get("/v1/leases?held=true&limit=10").await);
+    let (kinds, leases) = (visit.all("/v1/kinds").await, visit.get("/v1/leases?held=true&limit=10").await);
     let running = visit.get("/v1/jobs?state=running&order=oldest&limit=10").await;
     // What a host says of its programs; how their last runs ended is told with the jobs.
     let apps = visit.get("/v1/apps").await.unwrap_or_default();

@@ -27,7 +27,7 @@ async fn body(visit: &Visit, name: &str) -> Result<Markup, Trouble> {
         Err(_) => visit.get(&format!("{path}/stats")).await?,
     };
     let why = visit.get(&format!("{path}/explain")).await;
-    let workers = visit.get("/v1/workers").await;
+    let workers = visit.all("/v1/workers").await;
     let serves = |worker: &&Value| {
         !is_lost(worker)
             && list(worker, "serves")

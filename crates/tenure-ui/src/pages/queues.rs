@@ -15,7 +15,7 @@ pub(crate) async fn page(visit: Visit) -> Response {
 }
 
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
-    let (stats, acts) = (visit.get("/v1/stats").await?, visit.may("manage").await);
+    let (stats, acts) = (visit.all("/v1/stats").await?, visit.may("manage").await);
     let queues = list(&stats, "items");
     Ok(html! {
         h1 { "Queues" }

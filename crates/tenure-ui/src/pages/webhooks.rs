@@ -32,7 +32,7 @@ pub(crate) async fn page(visit: Visit) -> Response {
 }
 
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
-    let found = visit.get("/v1/webhooks").await?;
+    let found = visit.all("/v1/webhooks").await?;
     let hooks = list(&found, "items");
     let mut failing = BTreeMap::new();
     for hook in hooks.iter().take(ASKED) {
@@ -53,7 +53,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
 
 /// The webhooks whose latest delivery has not arrived; none for those who may not see webhooks.
 pub(super) async fn failing(visit: &Visit) -> Vec<(Value, String)> {
-    let Ok(found) = visit.get("/v1/webhooks").await else { return Vec::new() };
+    let Ok(found) = visit.all("/v1/webhooks").await else { return Vec::new() };
     let mut failing = Vec::new();
     for hook in list(&found, "items").iter().take(ASKED) {
         if let Some(why) = why_failing(visit, hook).await {

@@ -40,7 +40,7 @@ async fn body(visit: &Visit, id: &str) -> Result<Markup, Trouble> {
         let detail = "The address has no valid worker ID.";
         return Err(Trouble::new(StatusCode::NOT_FOUND, "Worker not found", detail));
     }
-    let workers = visit.get("/v1/workers").await?;
+    let workers = visit.all("/v1/workers").await?;
     let known = list(&workers, "items").iter().find(|worker| text(worker, "worker_id") == id);
     let worker = known.filter(|worker| !is_lost(worker));
     let search = format!("worker:{id} state:running");

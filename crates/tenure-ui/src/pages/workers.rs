@@ -17,7 +17,7 @@ pub(crate) async fn page(visit: Visit) -> Response {
 }
 
 async fn body(visit: &Visit) -> Result<Markup, Trouble> {
-    let found = visit.get("/v1/workers").await?;
+    let found = visit.all("/v1/workers").await?;
     let (lost, alive): (Vec<&Value>, Vec<&Value>) =
         list(&found, "items").iter().partition(|worker| is_lost(worker));
     let (own, alive): (Vec<&Value>, Vec<&Value>) = alive.into_iter().partition(|worker| is_own(worker));

@@ -78,6 +78,7 @@ impl Site {
             scopes: scopes.to_vec(),
             reach: Reach::default(),
             keep: None,
+            quotas: tenure_http::TokenQuotas::default(),
         };
         let (_, text) = Tokens::of(&self.tenure).create(new).await.unwrap();
         let body = format!("token={}&access_token={text}", self.token().await);

@@ -48,7 +48,7 @@ async fn body(visit: &Visit) -> Result<Markup, Trouble> {
         Err(trouble) => return Err(trouble),
     };
     let stats =
-        if search.is_empty() { visit.get("/v1/stats").await.unwrap_or_default() } else { Value::Null };
+        if search.is_empty() { visit.all("/v1/stats").await.unwrap_or_default() } else { Value::Null };
     let jobs = list(&found, "items");
     let next = found["next_cursor"].as_str();
     // What costs much is looked at once: no index helps a search whose page is not full and goes on all the same. Without a

@@ -1,0 +1,58 @@
+//! Quotas: bounds that keep one access token from using up a server.
+
+use std::time::Duration;
+
+use crate::problem::{Problem, ProblemType};
+
+/// Workers of one access token, unless the operator sets another number.
+pub(crate) const WORKERS_PER_TOKEN: usize = 1_000;
+/// Queues of a store, unless the operator sets another number.
+pub(crate) const QUEUES: usize = 10_000;
+
+/// Quotas that an operator sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quotas {
+    /// Workers of one access token.
+    pub workers_per_token: usize,
+    /// Queues of the store; beyond them no request creates another one.
+    pub queues: usize,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self { workers_per_token: WORKERS_PER_TOKEN, queues: QUEUES }
+    }
+}
+
+/// A quota that a request would exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{about}; the limit is {limit}")]
+pub(crate) struct Exceeded {
+    /// Name of the quota, for programs.
+    pub quota: &'static str,
+    /// Sentence about the request.
+    pub about: &'static str,
+    pub limit: usize,
+    /// Setting or field that raises the quota; `None` if it is fixed.
+    pub setting: Option<&'static str>,
+    /// Delay after which a retry can succeed; `None` if waiting does not help.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<Exceeded> for Problem {
+    fn from(exceeded: Exceeded) -> Self {
+        let Exceeded { quota, limit, setting, retry_after, .. } = exceeded;
+        let raised = setting.map(|setting| format!(", set by {setting}")).unwrap_or_default();
+        let problem = Problem::new(ProblemType::QuotaExceeded, format!("{exceeded}{raised}"))
+            .with("quota", quota)
+            .with("limit", limit);
+        let problem = match setting {
+            Some(setting) => problem.with("setting", setting),
+            None => problem,
+        };
+        match retry_after {
+            Some(span) => problem.retry_after(span),
+            None => problem,
+        }
+    }
+}

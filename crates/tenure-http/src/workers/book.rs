@@ -1,0 +1,505 @@
+//! Workers that this server has heard of: a bounded record of the jobs that each of them takes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::{HostId, Kind, Kinds, Moment, QueueName, Reserve, Serves, Want};
+
+use super::roll::{ALIVE, APART, is_within};
+use crate::access::Reach;
+use crate::quota::{Exceeded, Quotas};
+
+/// For so long a queue counts as served by a worker that has claimed from it and is alive.
+const KNOWN: Duration = Duration::from_secs(3_600);
+/// Claims from different queues that are remembered of one worker.
+const CLAIMS: usize = 32;
+/// Share of each worker in the bytes of its token. Workers that serve few queues leave room for those that serve many.
+const BYTES_PER_WORKER: usize = 8 * 1024;
+/// Bytes of the largest description of one worker: that of 1,000 queues, with a few kinds each.
+const BYTES_OF_ONE: usize = 1024 * 1024;
+/// All tokens together may have so many times the workers and the bytes of one token.
+const SHARES: usize = 10;
+/// Setting that raises the quotas.
+const SETTING: &str = "--workers-per-token";
+
+/// The workers that this server has heard of, and their number and size by access token.
+#[derive(Debug, Default)]
+pub(super) struct WorkerBook {
+    workers: BTreeMap<HostId, Heard>,
+    of_tokens: BTreeMap<Arc<str>, Usage>,
+    of_all: Usage,
+}
+
+/// Number and size of some workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Usage {
+    workers: usize,
+    bytes: usize,
+}
+
+/// A worker as it describes itself.
+#[derive(Debug, Clone)]
+pub(super) struct Heard {
+    /// Time of its last announcement to the store.
+    told: Moment,
+    pub(super) name: String,
+    /// The access token with which it claimed first, if any.
+    pub(super) token: Option<Arc<str>>,
+    /// The access token of its last claim, whose quota it counts against.
+    payer: Option<Arc<str>>,
+    /// Its last claims. Some workers claim from one queue at a time and serve all of them.
+    claims: Vec<Claimed>,
+}
+
+/// Queues from which a worker claims together.
+#[derive(Debug, Clone)]
+struct Claimed {
+    at: Moment,
+    /// Number of jobs that it runs at once from them, as far as known.
+    slots: u32,
+    serves: Vec<Serves>,
+}
+
+/// The worker that sends a claim.
+pub(super) struct Claimant<'a> {
+    pub token: Option<&'a str>,
+    pub name: &'a str,
+    /// Number of jobs that it can run at once, if it says so.
+    pub slots: Option<u32>,
+}
+
+/// A queue and the kinds taken from it; `None` means all kinds.
+type Line<'a> = (&'a QueueName, Option<&'a [Kind]>);
+
+impl WorkerBook {
+    /// Records a claim; returns the worker if it is time to announce it to the store.
+    pub(super) fn note(
+        &mut self,
+        quotas: Quotas,
+        claimant: &Claimant<'_>,
+        ask: &Reserve,
+        now: Moment,
+    ) -> Result<Option<Heard>, Exceeded> {
+        let payer = claimant.token.map(Arc::<str>::from);
+        let before = self.remove(ask.holder);
+        let bytes = bytes_with(before.as_ref().filter(|heard| heard.payer == payer), claimant, ask, now);
+        if let Err(exceeded) = self.make_room(quotas, payer.as_deref(), bytes, now) {
+            before.into_iter().for_each(|heard| self.insert(ask.holder, heard));
+            return Err(exceeded);
+        }
+        let new = || Heard {
+            told: now,
+            name: String::new(),
+            token: payer.clone(),
+            payer: None,
+            claims: Vec::new(),
+        };
+        let mut heard = before.unwrap_or_else(new);
+        if heard.payer != payer {
+            // Claims with one token must not fill the quota of another.
+            heard.claims.clear();
+            heard.payer = payer;
+        }
+        let is_new = heard.take(Claimed::of(ask, now), claimant.slots);
+        let is_due = is_new || now.since(heard.told) >= APART;
+        if is_due {
+            (heard.told, heard.name) = (now, claimant.name.to_owned());
+        }
+        let announced = is_due.then(|| heard.clone());
+        self.insert(ask.holder, heard);
+        Ok(announced)
+    }
+
+    /// Returns a live worker if it is time to announce it again and the caller reaches all that it takes.
+    pub(super) fn again(&mut self, id: HostId, now: Moment, reach: &Reach) -> Option<Heard> {
+        let is_due = |heard: &&mut Heard| now.since(heard.told) >= APART && heard.is_within(reach);
+        let heard = self.workers.get_mut(&id).filter(is_due)?;
+        heard.told = now;
+        Some(heard.clone())
+    }
+
+    /// Returns a worker that was heard of lately.
+    pub(super) fn live(&self, id: HostId, now: Moment) -> Option<&Heard> {
+        self.workers.get(&id).filter(|heard| now.since(heard.told) < ALIVE)
+    }
+
+    /// Removes a worker, and returns it if it is known and serves nothing outside the caller's reach.
+    pub(super) fn forget(&mut self, id: HostId, reach: &Reach) -> Option<Heard> {
+        self.workers.get(&id).filter(|heard| heard.is_within(reach))?;
+        self.remove(id)
+    }
+
+    /// Forgets silent workers if a worker of this size would exceed a quota, and refuses it if it still would.
+    fn make_room(
+        &mut self,
+        quotas: Quotas,
+        token: Option<&str>,
+        bytes: usize,
+        now: Moment,
+    ) -> Result<(), Exceeded> {
+        if self.check(quotas, token, bytes).is_ok() {
+            return Ok(());
+        }
+        let is_silent = |(_, heard): &(&HostId, &Heard)| now.since(heard.told) >= ALIVE;
+        let silent: Vec<HostId> = self.workers.iter().filter(is_silent).map(|(id, _)| *id).collect();
+        silent.into_iter().for_each(|id| drop(self.remove(id)));
+        self.check(quotas, token, bytes)
+    }
+
+    /// Refuses one more worker of this size if it would exceed a quota.
+    fn check(&self, quotas: Quotas, token: Option<&str>, bytes: usize) -> Result<(), Exceeded> {
+        let most = Usage {
+            workers: quotas.workers_per_token,
+            bytes: quotas.workers_per_token.saturating_mul(BYTES_PER_WORKER).max(BYTES_OF_ONE),
+        };
+        let all =
+            Usage { workers: most.workers.saturating_mul(SHARES), bytes: most.bytes.saturating_mul(SHARES) };
+        let exceeded = |quota, about, limit| Exceeded {
+            quota,
+            about,
+            limit,
+            setting: Some(SETTING),
+            retry_after: Some(ALIVE),
+        };
+        if bytes > BYTES_OF_ONE {
+            let about = "the claims of this worker within an hour name too many queues and kinds";
+            let fixed = exceeded("bytes_per_worker", about, BYTES_OF_ONE);
+            return Err(Exceeded { setting: None, retry_after: None, ..fixed });
+        }
+        if let Some(token) = token {
+            let used = self.of_tokens.get(token).copied().unwrap_or_default();
+            if used.workers >= most.workers {
+                let about = "this access token has too many workers";
+                return Err(exceeded("workers_per_token", about, most.workers));
+            }
+            if used.bytes.saturating_add(bytes) > most.bytes {
+                let about = "the workers of this access token name too many queues and kinds";
+                return Err(exceeded("worker_bytes_per_token", about, most.bytes));
+            }
+        }
+        if self.of_all.workers >= all.workers {
+            return Err(exceeded("workers", "this server has too many workers", all.workers));
+        }
+        if self.of_all.bytes.saturating_add(bytes) > all.bytes {
+            let about = "the workers of this server name too many queues and kinds";
+            return Err(exceeded("worker_bytes", about, all.bytes));
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, id: HostId, heard: Heard) {
+        let bytes = heard.bytes();
+        if let Some(payer) = &heard.payer {
+            self.of_tokens.entry(Arc::clone(payer)).or_default().add(bytes);
+        }
+        self.of_all.add(bytes);
+        self.workers.insert(id, heard);
+    }
+
+    fn remove(&mut self, id: HostId) -> Option<Heard> {
+        let heard = self.workers.remove(&id)?;
+        let bytes = heard.bytes();
+        if let Some(payer) = &heard.payer
+            && let Some(usage) = self.of_tokens.get_mut(payer)
+        {
+            usage.take_off(bytes);
+            if usage.workers == 0 {
+                self.of_tokens.remove(payer);
+            }
+        }
+        self.of_all.take_off(bytes);
+        Some(heard)
+    }
+}
+
+impl Usage {
+    fn add(&mut self, bytes: usize) {
+        (self.workers, self.bytes) = (self.workers.saturating_add(1), self.bytes.saturating_add(bytes));
+    }
+
+    fn take_off(&mut self, bytes: usize) {
+        (self.workers, self.bytes) = (self.workers.saturating_sub(1), self.bytes.saturating_sub(bytes));
+    }
+}
+
+impl Heard {
+    /// Records a claim; returns `true` if the worker serves something by it that was not known.
+    fn take(&mut self, mut claimed: Claimed, slots: Option<u32>) -> bool {
+        // A worker without room claims nothing for a while, but still serves its queues.
+        self.claims.retain(|before| !before.is_forgotten(claimed.at));
+        let lines: BTreeSet<Line<'_>> = claimed.serves.iter().map(line).collect();
+        let known: BTreeSet<Line<'_>> =
+            self.claims.iter().flat_map(|before| before.serves.iter().map(line)).collect();
+        let is_new = !lines.is_subset(&known);
+        drop(known);
+        let (met, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.claims).into_iter().partition(|before| before.meets(&lines));
+        drop(lines);
+        self.claims = others;
+        // It asks for as many jobs as it has room for, and may have had more room before.
+        let most = met.iter().map(|before| before.slots).fold(claimed.slots, u32::max);
+        claimed.slots = slots.unwrap_or(most);
+        for serves in &mut claimed.serves {
+            serves.slots = claimed.slots;
+        }
+        if self.claims.len() == CLAIMS {
+            self.claims.remove(0);
+        }
+        self.claims.push(claimed);
+        is_new
+    }
+
+    /// Returns all that it takes, by queue.
+    pub(super) fn serves(&self) -> Vec<Serves> {
+        let mut serves: Vec<Serves> = self.claims.iter().flat_map(|claimed| claimed.serves.clone()).collect();
+        serves.sort_by(|one, other| one.queue.cmp(&other.queue));
+        serves
+    }
+
+    pub(super) fn slots(&self) -> u32 {
+        self.claims.iter().map(|claimed| claimed.slots).fold(0, u32::saturating_add)
+    }
+
+    /// Returns `true` if the caller reaches all that the worker takes.
+    pub(super) fn is_within(&self, reach: &Reach) -> bool {
+        self.claims.iter().all(|claimed| is_within(&claimed.serves, reach))
+    }
+
+    fn bytes(&self) -> usize {
+        let token = self.token.as_ref().map_or(0, |token| token.len());
+        let claims: usize = self.claims.iter().map(Claimed::bytes).sum();
+        size_of::<(HostId, Self)>() + self.name.len() + token + claims
+    }
+}
+
+impl Claimed {
+    fn of(ask: &Reserve, at: Moment) -> Self {
+        let slots = u32::try_from(ask.at_most).unwrap_or(u32::MAX);
+        let serves = ask.wants.iter().map(|want| {
+            let kinds = match &want.kinds {
+                Kinds::All => None,
+                Kinds::Only(kinds) => Some(kinds.to_vec()),
+            };
+            Serves { queue: want.queue.clone(), kinds, slots }
+        });
+        Self { at, slots, serves: serves.collect() }
+    }
+
+    fn is_forgotten(&self, now: Moment) -> bool {
+        now.since(self.at) >= KNOWN
+    }
+
+    /// Returns `true` if it names one of these lines: then a claim with these takes its place.
+    fn meets(&self, lines: &BTreeSet<Line<'_>>) -> bool {
+        self.serves.iter().any(|serves| lines.contains(&line(serves)))
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.serves.iter().map(|serves| bytes_of(line(serves))).sum::<usize>()
+    }
+}
+
+/// Returns the size of a worker once it has sent this claim. Nothing is copied for that: the claim may be refused.
+fn bytes_with(before: Option<&Heard>, claimant: &Claimant<'_>, ask: &Reserve, now: Moment) -> usize {
+    let lines: BTreeSet<Line<'_>> = ask.wants.iter().map(line_of_want).collect();
+    let claims = before.into_iter().flat_map(|heard| &heard.claims);
+    let kept = claims.filter(|claimed| !claimed.is_forgotten(now) && !claimed.meets(&lines));
+    let head = size_of::<(HostId, Heard)>() + size_of::<Claimed>() + claimant.name.len();
+    let token = claimant.token.map_or(0, str::len);
+    head + token + kept.map(Claimed::bytes).sum::<usize>() + bytes_of_ask(ask)
+}
+
+/// Returns the size of a claim. Its queues usually share their kinds, which are then counted once and multiplied.
+fn bytes_of_ask(ask: &Reserve) -> usize {
+    let (mut sum, mut last) = (0_usize, None::<(&Kinds, usize)>);
+    for want in &ask.wants {
+        let kinds = match last {
+            Some((Kinds::Only(before), bytes)) if matches!(&want.kinds, Kinds::Only(kinds) if Arc::ptr_eq(before, kinds)) => {
+                bytes
+            }
+            _ => bytes_of(line_of_want(want)).saturating_sub(bytes_of((&want.queue, None))),
+        };
+        last = Some((&want.kinds, kinds));
+        sum = sum.saturating_add(bytes_of((&want.queue, None)).saturating_add(kinds));
+    }
+    sum
+}
+
+fn bytes_of((queue, kinds): Line<'_>) -> usize {
+    let kinds = kinds.unwrap_or_default().iter().map(|kind| size_of::<Kind>() + kind.as_str().len());
+    size_of::<Serves>() + queue.as_str().len() + kinds.sum::<usize>()
+}
+
+fn line(serves: &Serves) -> Line<'_> {
+    (&serves.queue, serves.kinds.as_deref())
+}
+
+fn line_of_want(want: &Want) -> Line<'_> {
+    let kinds = match &want.kinds {
+        Kinds::All => None,
+        Kinds::Only(kinds) => Some(kinds.as_ref()),
+    };
+    (&want.queue, kinds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUOTAS: Quotas = Quotas { workers_per_token: 1_000, queues: 10_000 };
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_start(Duration::from_secs(seconds))
+    }
+
+    fn worker(number: u64) -> HostId {
+        HostId::new(tenure::Timestamp::EPOCH, number)
+    }
+
+    fn ask(id: HostId, slots: usize, queues: &[&str], kinds: &Kinds) -> Reserve {
+        let want = |queue: &&str| Want {
+            queue: QueueName::new(queue).unwrap(),
+            kinds: kinds.clone(),
+            at_most: slots,
+        };
+        Reserve { holder: id, ttl: ALIVE, wants: queues.iter().map(want).collect(), at_most: slots }
+    }
+
+    fn note(
+        book: &mut WorkerBook,
+        seconds: u64,
+        slots: usize,
+        queues: &[&str],
+        said: Option<u32>,
+    ) -> Option<Heard> {
+        let claimant = Claimant { token: None, name: "mailer", slots: said };
+        book.note(QUOTAS, &claimant, &ask(worker(1), slots, queues, &Kinds::All), at(seconds)).unwrap()
+    }
+
+    fn shown(heard: &Heard) -> (u32, Vec<(String, u32)>) {
+        let serves =
+            heard.serves().into_iter().map(|serves| (serves.queue.as_str().to_owned(), serves.slots));
+        (heard.slots(), serves.collect())
+    }
+
+    #[test]
+    fn a_worker_that_claims_from_one_queue_at_a_time_serves_all_of_them() {
+        let mut book = WorkerBook::default();
+        assert!(note(&mut book, 0, 5, &["mail"], None).is_some());
+        let heard = note(&mut book, 1, 3, &["chat"], None).expect("that is new");
+        let both = (8, vec![("chat".to_owned(), 3), ("mail".to_owned(), 5)]);
+        assert_eq!(shown(&heard), both);
+        // Its room at the moment is not all that it can do, and no reason to tell the store.
+        assert!(note(&mut book, 2, 1, &["mail"], None).is_none());
+        assert_eq!(shown(&note(&mut book, 20, 2, &["mail"], None).expect("it is time")), both);
+        let heard = note(&mut book, 40, 2, &["mail"], Some(4)).expect("it is time");
+        assert_eq!(shown(&heard), (7, vec![("chat".to_owned(), 3), ("mail".to_owned(), 4)]));
+    }
+
+    #[test]
+    fn a_new_queue_of_a_worker_that_takes_from_all_queues_makes_no_second_worker_of_it() {
+        let mut book = WorkerBook::default();
+        note(&mut book, 0, 5, &["a", "b"], None);
+        let heard = note(&mut book, 1, 5, &["a", "b", "c"], None).expect("that is new");
+        assert_eq!((heard.slots(), heard.serves().len()), (5, 3));
+        // It no longer serves a queue from which it has not claimed for an hour.
+        note(&mut book, 5_000, 5, &["d"], None);
+        let heard = note(&mut book, 5_020, 5, &["d"], None).expect("it is time");
+        assert_eq!(shown(&heard), (5, vec![("d".to_owned(), 5)]));
+    }
+
+    fn claim_of(
+        book: &mut WorkerBook,
+        token: &str,
+        id: u64,
+        seconds: u64,
+        kinds: &Kinds,
+    ) -> Result<(), Exceeded> {
+        let claimant = Claimant { token: Some(token), name: "worker", slots: None };
+        book.note(QUOTAS, &claimant, &ask(worker(id), 1, &["mail"], kinds), at(seconds)).map(drop)
+    }
+
+    /// Kinds of a claim with a body of 64 KiB.
+    fn kinds_of_64_kib(number: u32) -> Kinds {
+        let kinds: Vec<Kind> =
+            (0..500).map(|index| Kind::new(&format!("{:>0128}", number * 1_000 + index)).unwrap()).collect();
+        Kinds::Only(kinds.into())
+    }
+
+    /// The sum of all that the book contains, counted anew.
+    fn recounted(book: &WorkerBook) -> Usage {
+        let mut usage = Usage::default();
+        book.workers.values().for_each(|heard| usage.add(heard.bytes()));
+        usage
+    }
+
+    #[test]
+    fn forty_workers_with_32_claims_of_64_kib_stay_within_the_bytes_of_their_token() {
+        let mut book = WorkerBook::default();
+        let mut refused = BTreeSet::new();
+        for id in 0..40 {
+            for number in 0..32 {
+                if let Err(exceeded) = claim_of(&mut book, "mallory", id, 1, &kinds_of_64_kib(number)) {
+                    refused.insert(exceeded.quota);
+                }
+            }
+        }
+        assert_eq!(refused, BTreeSet::from(["bytes_per_worker", "worker_bytes_per_token"]));
+        assert_eq!(book.of_all, recounted(&book));
+        assert!(book.of_all.bytes <= 1_000 * BYTES_PER_WORKER, "{:?}", book.of_all);
+        // The next token has its share, and the first one has room again when its workers fall silent.
+        claim_of(&mut book, "alice", 100, 2, &Kinds::All).unwrap();
+        claim_of(&mut book, "mallory", 101, 1 + ALIVE.as_secs(), &kinds_of_64_kib(0)).unwrap();
+        assert_eq!((book.workers.len(), book.of_all), (2, recounted(&book)));
+    }
+
+    #[test]
+    fn a_claim_that_multiplies_queues_by_kinds_is_refused_before_anything_is_copied() {
+        let mut book = WorkerBook::default();
+        let queues: Vec<String> = (0..1_000).map(|number| format!("q{number}")).collect();
+        let queues: Vec<&str> = queues.iter().map(String::as_str).collect();
+        let claimant = Claimant { token: None, name: "worker", slots: None };
+        let ask = ask(worker(1), 1, &queues, &kinds_of_64_kib(0));
+        assert_eq!(book.note(QUOTAS, &claimant, &ask, at(1)).unwrap_err().quota, "bytes_per_worker");
+        assert_eq!(book.of_all, Usage::default());
+    }
+
+    #[test]
+    fn a_token_has_so_many_workers_and_those_that_it_has_go_on() {
+        let mut book = WorkerBook::default();
+        for id in 0..1_000 {
+            claim_of(&mut book, "mallory", id, 1, &Kinds::All).unwrap();
+        }
+        let refused = claim_of(&mut book, "mallory", 1_000, 1, &Kinds::All).unwrap_err();
+        assert_eq!((refused.quota, refused.limit), ("workers_per_token", 1_000));
+        assert_eq!(refused.retry_after, Some(ALIVE));
+        claim_of(&mut book, "mallory", 7, 2, &Kinds::All).unwrap();
+        assert!(book.forget(worker(8), &Reach::whole()).is_some());
+        claim_of(&mut book, "mallory", 1_000, 2, &Kinds::All).unwrap();
+        claim_of(&mut book, "alice", 2_000, 2, &Kinds::All).unwrap();
+    }
+
+    #[test]
+    fn claims_with_the_id_of_another_tokens_worker_do_not_fill_that_tokens_quota() {
+        let mut book = WorkerBook::default();
+        claim_of(&mut book, "alice", 1, 1, &Kinds::All).unwrap();
+        for number in 0..8 {
+            claim_of(&mut book, "mallory", 1, 1, &kinds_of_64_kib(number)).unwrap();
+        }
+        assert_eq!(book.of_tokens.keys().map(|token| &**token).collect::<Vec<_>>(), ["mallory"]);
+        claim_of(&mut book, "alice", 1, 1, &Kinds::All).unwrap();
+        assert_eq!(book.workers[&worker(1)].claims.len(), 1);
+        assert_eq!(book.of_all, recounted(&book));
+    }
+
+    #[test]
+    fn all_tokens_together_have_ten_times_the_workers_of_one() {
+        let mut book = WorkerBook::default();
+        for id in 0..10_000 {
+            claim_of(&mut book, &format!("token-{}", id % 20), id, 1, &Kinds::All).unwrap();
+        }
+        let refused = claim_of(&mut book, "token-20", 10_000, 1, &Kinds::All).unwrap_err();
+        assert_eq!((refused.quota, refused.limit), ("workers", 10_000));
+    }
+}
