@@ -196,7 +196,7 @@ impl<'a> Tokens<'a> {
 }
 
 /// The id and the secret in the text of an access token.
-pub(super) fn parts(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn parts(text: &str) -> Option<(&str, &str)> {
     let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
     let is_hex = |text: &str, bytes: usize| {
         text.len() == bytes * 2 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

@@ -15,9 +15,10 @@ use tenure::{
 };
 
 use super::commands::{self, Command, Told, alive};
-use crate::access::{NotAudited, Reach};
+use crate::access::Reach;
 use crate::answer::json;
 use crate::api::Api;
+use crate::audit::NotAudited;
 use crate::problem::{Problem, ProblemType};
 use crate::spans;
 
