@@ -15,6 +15,7 @@ use crate::access::strangers::Strangers;
 use crate::access::taken_back::Followed;
 use crate::access::{Access, OwnOnly, Reach, Who};
 use crate::answer::Shown;
+use crate::audit::{Act, AuditLog, Refusals};
 use crate::body;
 use crate::callbacks::Egress;
 use crate::callbacks::recorder::Recorder;
@@ -98,6 +99,10 @@ pub(crate) struct Rules {
     pub spans: Spans,
     /// Who has tried tokens that nobody knows: all routes of one server count together.
     pub strangers: Arc<Strangers>,
+    /// Audit log, which all routes of one server share.
+    pub audit: Arc<AuditLog>,
+    /// Refused clients that the audit log counts.
+    pub refusals: Arc<Refusals>,
     /// Access tokens that nobody knows from one address in a minute; any number if it is not said.
     pub unknown_tokens_per_minute: Option<u32>,
     /// Quotas of access tokens and of the store.
@@ -270,6 +275,22 @@ impl Api {
     /// Who asks with access tokens that nobody knows.
     pub(crate) fn strangers(&self) -> &Strangers {
         &self.inner.rules.strangers
+    }
+
+    /// Returns the refused clients that the audit log counts.
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.inner.rules.refusals
+    }
+
+    /// Appends to the audit log. Returns false if the entry could not be written, which is logged.
+    pub(crate) async fn audit(&self, act: Act) -> bool {
+        let said = (act.who.clone(), act.method.clone(), act.path.clone());
+        let written = self.inner.rules.audit.append(self.tenure(), act).await;
+        if let Err(error) = &written {
+            let (who, method, path) = said;
+            tracing::error!(%error, who, method, path, "failed to write audit entry");
+        }
+        written.is_ok()
     }
 
     /// How many of these are looked up from one address in a minute.

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::{BulkAct, Filter, Invalid, JobId, Priority, QueueName, limits, seconds};
 
-use crate::access::NotAudited;
 use crate::answer::json;
 use crate::api::Api;
+use crate::audit::{Detail, NotAudited};
 use crate::body;
 use crate::hide::{self, View};
 use crate::jobs::enqueue::{accept, answer, say_replayed};
@@ -116,11 +116,13 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let act = act(ask.action, ask.params.unwrap_or_default())?;
     let filter = filter(&api, ask.filter, &ask.ids, ask.all)?;
     let once = Once::of(&headers, &[b"POST /v1/bulk", &text])?;
+    let detail = Detail(detail(&text));
     if ask.dry_run {
         let meant = api.tenure().jobs().meant(&filter).await?;
         let sample = meant.some.iter().map(JobId::to_string).collect();
         let preview = Preview { matched: meant.jobs, capped: meant.is_cut, sample };
         let mut response = json(StatusCode::OK, &preview);
+        response.extensions_mut().insert(detail);
         // An error may say more than the client sees, and the number of matches tells whether a guess is right.
         if api.view() != View::Hidden || !hide::asks_for_failures(&filter) {
             response.extensions_mut().insert(NotAudited);
@@ -134,7 +136,14 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let (accepted, replayed) = accept(api.tenure(), once, draft).await?;
     let mut response = answer(&api, &headers, accepted.id(), StatusCode::ACCEPTED).await?;
     say_replayed(&mut response, replayed);
+    response.extensions_mut().insert(detail);
     Ok(response)
+}
+
+/// Returns the action, the filter and the parameters for the audit log.
+fn detail(body: &[u8]) -> serde_json::Value {
+    let detail = serde_json::from_slice(body);
+    detail.unwrap_or_default()
 }
 
 /// Which jobs are meant.

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::{Keep, Retention, limits};
 
-use crate::access::{Access, KEEP as AUDIT_KEEP};
+use crate::access::Access;
 use crate::answer;
 use crate::api::Api;
+use crate::audit::KEEP as AUDIT_KEEP;
 use crate::jobs::batch;
 use crate::once;
 use crate::prefer;

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tenure::{Condition, Failure, Filter, Invalid, JobRecord, Timestamp};
 
 /// What is shown instead.
-const HIDDEN: &str = "(hidden)";
+pub(crate) const HIDDEN: &str = "(hidden)";
 /// Hidden by default, wherever they stand in a name.
 const USUAL: [&str; 17] = [
     "*password*",

@@ -12,6 +12,7 @@ mod answer;
 mod api;
 mod apps;
 mod asked;
+mod audit;
 mod body;
 mod bulk;
 mod callbacks;
@@ -56,6 +57,7 @@ pub use access::{
     Access, AccessToken, NewAccessToken, Reach, Remote, Scope, TokenError, TokenQuotas, Tokens,
 };
 pub use asked::Asked;
+pub use audit::{AuditFile, Caller, Source, check_audit};
 pub use callbacks::{Deliverer, Egress, EgressRule, Network, deliveries, deliveries_that_hide};
 pub use hide::Hiding;
 pub use items::Items;

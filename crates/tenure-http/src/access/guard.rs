@@ -7,12 +7,14 @@ use axum::http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
 use axum::http::{Extensions, HeaderMap};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tenure::Timestamp;
 
-use super::audit;
+use super::audited::{Noted, audited};
 use super::strangers::Remote;
-use super::tokens::{AccessToken, Proof};
+use super::tokens::{AccessToken, Proof, TokenQuotas};
 use super::{Access, ClientCertificate, Needs, Reach, Scope, Within};
 use crate::api::{Api, asks_to_reveal};
+use crate::audit::{self, Act, Caller, Source, Target};
 use crate::hide::View;
 use crate::problem::{Problem, ProblemType};
 
@@ -35,6 +37,7 @@ pub(crate) struct Guard {
     pub api: Api,
     pub needs: Needs,
     pub within: Within,
+    pub target: Target,
 }
 
 impl Who {
@@ -84,17 +87,25 @@ impl Who {
         Some((&token.name, usize::try_from(token.quotas.max_waiting_jobs?).unwrap_or(usize::MAX)))
     }
 
-    /// In the words in which it is written down.
-    pub(super) fn words(&self) -> String {
-        self.0
-            .as_ref()
-            .map_or_else(|| "anonymous".to_owned(), |found| format!("{} ({})", found.0.name, found.0.id))
+    /// Returns the reader of the audit log: it sees everything except hidden values.
+    pub(crate) fn auditor() -> Self {
+        let token = AccessToken {
+            id: String::new(),
+            name: "audit log".to_owned(),
+            scopes: vec![Scope::Admin],
+            reach: Reach::whole(),
+            quotas: TokenQuotas::default(),
+            created: Timestamp::EPOCH,
+            expires: None,
+            certificate_sha256: None,
+        };
+        Self(Some(Arc::new((token, String::new()))))
     }
 }
 
 /// Lets a request through to its route if whoever sends it may, and writes down what needs to be.
 pub(crate) async fn guarded(
-    State(Guard { api, needs, within }): State<Guard>,
+    State(Guard { api, needs, within, target }): State<Guard>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -102,7 +113,14 @@ pub(crate) async fn guarded(
     let changes = !request.method().is_safe() && needs != Needs::One(&[Scope::Read]);
     let who = match who(&api, (needs, within), request.headers(), request.extensions()).await {
         Ok(who) => who,
-        Err(problem) => return refused(problem),
+        Err(problem) => {
+            if matches!(problem.problem_type(), ProblemType::Unauthenticated | ProblemType::RateLimited) {
+                let remote = request.extensions().get::<Remote>().copied();
+                let act = Act::of(&Who(None), &target, &request).refused(request.headers());
+                audit::record_refusal(&api, remote, act.answered(problem.problem_type().status()));
+            }
+            return refused(problem);
+        }
     };
     if api.is_read_only() && changes && !matches!(needs, Needs::Nothing | Needs::Optional | Needs::Anyone) {
         let detail = "this server is read-only; send changes to another server";
@@ -113,8 +131,10 @@ pub(crate) async fn guarded(
         let detail = "showing hidden values requires the scope manage";
         return Problem::new(ProblemType::Forbidden, detail).with("needs", "manage").into_response();
     }
-    let noted =
-        (reveals || (changes && needs.is_audited(who.scopes()))).then(|| audit::Act::of(&who, &request));
+    let is_command = request.extensions().get::<Caller>().is_some_and(|caller| caller.source == Source::Cli);
+    let scopes = if is_command { &[Scope::Admin] } else { who.scopes() };
+    let is_audited = reveals || (changes && needs.is_audited(scopes));
+    let noted = is_audited.then(|| Noted { act: Act::of(&who, &target, &request), target, changes });
     request.extensions_mut().insert(who.clone());
     if who.0.is_some() && needs.are_met_by_enqueue_alone(who.scopes()) {
         request.extensions_mut().insert(OwnOnly);
@@ -136,18 +156,12 @@ pub(crate) async fn guarded(
     api.followed().until_taken_back(api.tenure().clone(), who, response)
 }
 
-/// Has it done, and writes down what needs to be.
-async fn done(api: &Api, noted: Option<audit::Act>, request: Request, next: Next) -> Response {
-    let Some(act) = noted else { return next.run(request).await };
+/// Serves a request, and writes its audit entry if it needs one.
+async fn done(api: &Api, noted: Option<Noted>, request: Request, next: Next) -> Response {
+    let Some(noted) = noted else { return next.run(request).await };
     let api = api.clone();
-    // In a task of its own: whoever hangs up meanwhile has done it all the same.
-    let done = tokio::spawn(async move {
-        let response = next.run(request).await;
-        if act.reveals() || response.extensions().get::<audit::NotAudited>().is_none() {
-            act.note(&api, response.status()).await;
-        }
-        response
-    });
+    // In a task: the entry is written even if the client hangs up.
+    let done = tokio::spawn(async move { audited(&api, noted, request, next).await });
     done.await.unwrap_or_else(|_| {
         let detail = "internal error; see the server log";
         Problem::new(ProblemType::Internal, detail).into_response()

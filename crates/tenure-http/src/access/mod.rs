@@ -3,7 +3,7 @@
 //! Each route says which right it needs. Whoever asks shows an access token; the store knows of it what it allows, and of
 //! its secret only a digest.
 
-mod audit;
+mod audited;
 mod certificate;
 mod guard;
 pub(crate) mod known;
@@ -21,12 +21,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tenure::Invalid;
 
-pub(crate) use audit::{KEEP, NotAudited};
 pub(crate) use certificate::ClientCertificate;
 pub(crate) use guard::{Guard, OwnOnly, Who, guarded};
 pub use reach::Reach;
 pub(crate) use reach::Within;
 pub use strangers::Remote;
+pub(crate) use tokens::parts;
 pub use tokens::{AccessToken, NewAccessToken, TokenError, TokenQuotas, Tokens};
 
 /// The authentication mode of a server.

@@ -1,4 +1,4 @@
-//! Access tokens and the audit over HTTP.
+//! Access tokens over HTTP.
 
 use std::time::Duration;
 
@@ -9,14 +9,13 @@ use axum::http::header::{CACHE_CONTROL, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure::records::EntriesAsk;
-use tenure::{Error, Name, limits, seconds};
+use tenure::{Error, limits, seconds};
 
-use super::audit::{Act, JOURNAL};
 use super::tokens::{AccessToken, NewAccessToken, TokenQuotas, Tokens};
 use super::{Access, Reach, Scope};
 use crate::answer::json;
 use crate::api::Api;
+use crate::audit::Detail;
 use crate::body;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
@@ -129,28 +128,6 @@ pub(crate) struct WhoDocument {
     token: Option<TokenDocument>,
 }
 
-/// An audited action.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "AuditEntry")]
-pub(crate) struct AuditDocument {
-    /// Entry number; later entries have greater numbers.
-    number: u64,
-    at: String,
-    /// Name of the actor.
-    who: String,
-    method: String,
-    path: String,
-    /// Status code of the response.
-    status: u16,
-}
-
-/// A page of audit entries.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct AuditPage {
-    items: Vec<AuditDocument>,
-    next_cursor: Option<String>,
-}
-
 impl TokenDocument {
     fn of(token: &AccessToken) -> Self {
         Self {
@@ -242,8 +219,20 @@ pub(crate) async fn rotate(
     let Some((made, token)) = made else {
         return Err(Problem::new(ProblemType::NotFound, format!("access token {id} not found")));
     };
-    let document = NewTokenDocument { token: Some(token), known: TokenDocument::of(&made) };
-    Ok(secret(json(StatusCode::CREATED, &document)))
+    let known = TokenDocument::of(&made);
+    let detail = Detail(serde_json::json!(known));
+    let mut response = secret(json(StatusCode::CREATED, &NewTokenDocument { token: Some(token), known }));
+    response.extensions_mut().insert(detail);
+    Ok(response)
+}
+
+/// Shows a token to the audit log, which needs it before and after a change. No route of the contract serves it.
+pub(crate) async fn show(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
+    let IdText(id) = id.parse()?;
+    let found = Tokens::of(api.tenure()).find(&id).await.map_err(Error::from)?;
+    let found =
+        found.ok_or_else(|| Problem::new(ProblemType::NotFound, format!("access token {id} not found")))?;
+    Ok(secret(json(StatusCode::OK, &TokenDocument::of(&found.0))))
 }
 
 /// `GET /v1/whoami`
@@ -252,26 +241,8 @@ pub(crate) async fn whoami(api: Api) -> Response {
     secret(json(StatusCode::OK, &WhoDocument { open: api.access() == Access::Open, token }))
 }
 
-/// `GET /v1/audit`
-pub(crate) async fn audit(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
-    let query = Query::read(uri.query(), &["cursor", "limit"])?;
-    let most = query.number("limit", (1, limits::PAGE_JOBS as u64), 50)?;
-    let ask = EntriesAsk {
-        behind: query.one::<Number>("cursor")?.map(|Number(number)| number),
-        at_most: usize::try_from(most).unwrap_or(limits::PAGE_JOBS),
-        ..EntriesAsk::of(Name::new("journal", JOURNAL)?)
-    };
-    let page = api.tenure().store().entries(ask).await?;
-    let items = page.entries.iter().filter_map(|entry| {
-        let Act { who, method, path, status } = serde_json::from_slice(entry.value.as_bytes()).ok()?;
-        Some(AuditDocument { number: entry.number, at: entry.at.to_string(), who, method, path, status })
-    });
-    let next_cursor = page.next.map(|next| next.to_string());
-    Ok(secret(json(StatusCode::OK, &AuditPage { items: items.collect(), next_cursor })))
-}
-
-/// What nobody on the way may keep.
-fn secret(mut response: Response) -> Response {
+/// Forbids caches on the way to keep a response.
+pub(crate) fn secret(mut response: Response) -> Response {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -287,17 +258,5 @@ impl std::str::FromStr for IdText {
             return Ok(Self(text.to_owned()));
         }
         Err(tenure::Invalid::new("token id", "invalid value", "12 characters of 0-9 a-f"))
-    }
-}
-
-/// The number of an entry.
-struct Number(u64);
-
-impl std::str::FromStr for Number {
-    type Err = tenure::Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || tenure::Invalid::new("cursor", "invalid value", "`next_cursor` of the previous page");
-        text.parse().map(Self).map_err(|_| wrong())
     }
 }

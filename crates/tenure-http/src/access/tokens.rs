@@ -272,7 +272,7 @@ impl TokenQuotas {
 }
 
 /// The id and the secret in the text of an access token.
-fn parts(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn parts(text: &str) -> Option<(&str, &str)> {
     let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
     (is_hex(id, ID) && is_hex(secret, SECRET)).then_some((id, secret))
 }

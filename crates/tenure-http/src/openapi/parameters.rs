@@ -58,6 +58,7 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         "state" => (json!({ "$ref": "#/components/schemas/JobState" }), true),
         "queue" | "kind" | "tag" => (json!({ "type": "string", "pattern": shape::NAME }), true),
         "order" if path == "/v1/schedules" => (json!({ "type": "string", "enum": ["name", "next"] }), false),
+        "order" if path == "/v1/audit" => (json!({ "type": "string", "enum": ["newest", "oldest"] }), false),
         "order" => {
             (json!({ "type": "string", "enum": ["newest", "oldest", "last_ended", "first_ended"] }), false)
         }

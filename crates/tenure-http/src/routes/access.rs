@@ -4,8 +4,9 @@ use axum::http::Method;
 use axum::routing;
 
 use super::{ADMIN, Answer, Endpoint, JSON, NOTHING, PAGED, Takes, empty};
-use crate::access::routes::{self, AuditPage, NewTokenDocument, RotateAsk, TokenAsk, TokenPage, WhoDocument};
+use crate::access::routes::{self, NewTokenDocument, RotateAsk, TokenAsk, TokenPage, WhoDocument};
 use crate::access::{Needs, Within};
+use crate::audit::routes::{self as audit, AuditPage};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 
@@ -99,7 +100,16 @@ pub(super) fn access() -> Vec<Endpoint> {
             summary: "List audit entries, latest first",
             needs: ADMIN,
             within: Within::Whole,
-            takes: Takes { query: &PAGED, ..NOTHING },
+            takes: Takes {
+                query: &[
+                    PAGED[0],
+                    PAGED[1],
+                    ("from", "Only entries at this time or later"),
+                    ("to", "Only entries before this time"),
+                    ("order", "Sort order: `newest` (default) or `oldest`"),
+                ],
+                ..NOTHING
+            },
             answers: vec![Answer {
                 status: 200,
                 summary: "A page of entries",
@@ -107,7 +117,7 @@ pub(super) fn access() -> Vec<Endpoint> {
                 body: Some(Schemas::of::<AuditPage>),
             }],
             refuses: &[],
-            serve: || routing::get(routes::audit),
+            serve: || routing::get(audit::list),
         },
     ]
 }

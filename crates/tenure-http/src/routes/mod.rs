@@ -20,10 +20,11 @@ pub(crate) use items::items;
 use axum::Router;
 use axum::http::Method;
 use axum::middleware;
-use axum::routing::MethodRouter;
+use axum::routing::{self, MethodRouter};
 
 use crate::access::{Guard, Needs, Scope, Within, guarded};
 use crate::api::{Api, Served};
+use crate::audit::{Look, Target};
 use crate::openapi::Schemas;
 use crate::problem::ProblemType;
 use crate::troubles::noted;
@@ -143,8 +144,14 @@ pub(crate) fn all() -> Vec<Endpoint> {
 
 /// A router for these, each behind its guard; whatever else is asked for is told so by a problem.
 pub(crate) fn router(endpoints: Vec<Endpoint>, api: &Api) -> Router<Served> {
+    let shows =
+        |endpoint: &Endpoint| (endpoint.method == Method::GET).then_some((endpoint.path, endpoint.serve));
+    let tokens: Look = || routing::get(crate::access::routes::show);
+    let mut looks: Vec<(&'static str, Look)> = endpoints.iter().filter_map(shows).collect();
+    looks.push(("/v1/tokens/{token_id}", tokens));
     endpoints.into_iter().fold(Router::new(), |router, endpoint| {
-        let guard = Guard { api: api.clone(), needs: endpoint.needs, within: endpoint.within };
+        let target = Target::of(endpoint.path, &looks);
+        let guard = Guard { api: api.clone(), needs: endpoint.needs, within: endpoint.within, target };
         let guard = middleware::from_fn_with_state(guard, guarded);
         let noting = middleware::from_fn_with_state(api.clone(), noted);
         router.route(endpoint.path, (endpoint.serve)().route_layer(guard).route_layer(noting))

@@ -6,9 +6,9 @@ use axum::response::Response;
 use tenure::{Error, Invalid, Name};
 
 use super::look::{MOST_SLOTS, there};
-use crate::access::NotAudited;
 use crate::answer::json;
 use crate::api::Api;
+use crate::audit::NotAudited;
 use crate::body;
 use crate::id::Named;
 use crate::problem::Problem;

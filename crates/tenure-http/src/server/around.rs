@@ -84,13 +84,17 @@ fn head_bytes(request: &Request) -> usize {
 }
 
 /// Gives each answer the number of its request: the client's, or a new one.
-async fn numbered(State(api): State<Api>, request: Request, next: Next) -> Response {
+async fn numbered(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(&REQUEST_ID).filter(|given| {
         given.len() <= ID_BYTES && given.as_bytes().iter().all(|byte| byte.is_ascii_graphic())
     });
     let drawn = || HeaderValue::from_str(&api.tenure().new_id().to_string()).ok();
     let number = given.cloned().or_else(drawn);
     let trace = trace::parent(request.headers()).and_then(|parent| HeaderValue::from_str(parent).ok());
+    // The audit log shows it as well.
+    if let Some(number) = &number {
+        request.headers_mut().insert(REQUEST_ID, number.clone());
+    }
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     if let Some(trace) = trace {

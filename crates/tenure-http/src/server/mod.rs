@@ -34,6 +34,7 @@ use crate::access::rates::Rates;
 use crate::access::strangers::{Remote, Strangers};
 use crate::access::{Access, ClientCertificate};
 use crate::api::{Api, Rules};
+use crate::audit::{AuditFile, AuditLog, Refusals};
 use crate::callbacks::{Egress, Network};
 use crate::hide::Hiding;
 use crate::jobs::budget::WaitingJobs;
@@ -79,6 +80,8 @@ pub struct Options {
     pub hiding: Hiding,
     /// Counts all kinds of a queue together in the metrics, for a store with very many kinds.
     pub kinds_together: bool,
+    /// File that gets each audit entry as a line of JSON, if any.
+    pub audit_file: Option<AuditFile>,
     /// Trace collector, if any.
     pub traces: Option<Traces>,
     /// Time that a client has to send the request head.
@@ -121,6 +124,7 @@ impl Default for Options {
             trusted_proxies: Vec::new(),
             hiding: Hiding::default(),
             kinds_together: false,
+            audit_file: None,
             traces: None,
             head_within: Duration::from_secs(10),
             // Longer than common clients and proxies keep a connection in their pools: they close it first.
@@ -170,6 +174,8 @@ pub struct Server {
     tls: Option<Tls>,
     rates: Arc<Rates>,
     waiting_jobs: WaitingJobs,
+    audit: Arc<AuditLog>,
+    refusals: Arc<Refusals>,
 }
 
 impl Server {
@@ -188,9 +194,22 @@ impl Server {
         let refuse = |source| ServeError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
-        let (tenure, strangers, rates) = (tenure.clone(), Arc::default(), Arc::default());
-        let (more, waiting_jobs) = (Router::new(), WaitingJobs::default());
-        Ok(Self { listener, address, tenure, options, more, strangers, rates, waiting_jobs, tls })
+        let (tenure, strangers, refusals) = (tenure.clone(), Arc::default(), Arc::default());
+        let audit = Arc::new(AuditLog::with_file(options.audit_file.clone()));
+        let (more, rates, waiting_jobs) = (Router::new(), Arc::default(), WaitingJobs::default());
+        Ok(Self {
+            listener,
+            address,
+            tenure,
+            options,
+            more,
+            strangers,
+            tls,
+            rates,
+            waiting_jobs,
+            audit,
+            refusals,
+        })
     }
 
     /// Returns the address it listens on.
@@ -216,6 +235,13 @@ impl Server {
         router(&Api::new(&self.tenure, self.rules(Spans::default())))
     }
 
+    /// Returns the API routes without authentication, for the program that runs this server, such as to apply its settings
+    /// file. They share the server's audit log. Never serve them.
+    pub fn own_contract(&self) -> Router {
+        let rules = Rules { access: Access::Open, ..self.rules(Spans::default()) };
+        router(&Api::new(&self.tenure, rules))
+    }
+
     /// What holds for whoever asks.
     fn rules(&self, spans: Spans) -> Rules {
         Rules {
@@ -228,6 +254,8 @@ impl Server {
             kind_labels: if self.options.kinds_together { KindLabels::Together } else { KindLabels::Apart },
             spans,
             strangers: Arc::clone(&self.strangers),
+            audit: Arc::clone(&self.audit),
+            refusals: Arc::clone(&self.refusals),
             unknown_tokens_per_minute: Some(self.options.unknown_tokens_per_minute),
             quotas: Quotas {
                 workers_per_token: self.options.workers_per_token,

@@ -16,9 +16,10 @@ use tenure::{
 
 use super::book::{Claimant, Heard, WorkerBook};
 use super::commands::{self, Command, Told, alive};
-use crate::access::{NotAudited, Reach};
+use crate::access::Reach;
 use crate::answer::{json, page};
 use crate::api::Api;
+use crate::audit::NotAudited;
 use crate::paging::Paging;
 use crate::problem::{Problem, ProblemType};
 use crate::spans;

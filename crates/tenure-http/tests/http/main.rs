@@ -4,6 +4,7 @@
 
 mod apps;
 mod asking;
+mod audit;
 mod bodies;
 mod bulk;
 mod crew;

@@ -306,7 +306,7 @@ async fn what_operators_do_is_written_down_with_who_did_it_and_how_it_was_answer
         .unwrap()
         .iter()
         .map(|act: &Value| {
-            assert!(act["who"].as_str().unwrap().starts_with("somebody ("), "{act}");
+            assert_eq!(act["who"], "somebody", "{act}");
             (act["path"].as_str().unwrap().to_owned(), act["status"].as_u64().unwrap())
         })
         .collect();

@@ -1,0 +1,67 @@
+//! Tests of appending: several servers on one store, and a store that changes behind a server.
+
+use std::sync::Arc;
+
+use tenure::records::EntriesAsk;
+
+use super::super::{Source, check_audit};
+use super::*;
+
+/// An act of an operator.
+pub(in super::super) fn act(path: &str) -> Act {
+    Act {
+        who: "ada".to_owned(),
+        token_id: None,
+        source: Source::Http,
+        address: None,
+        request_id: None,
+        command: None,
+        method: "POST".to_owned(),
+        path: path.to_owned(),
+        object: None,
+        before: None,
+        after: None,
+        status: 200,
+        count: 1,
+    }
+}
+
+async fn entries(tenure: &Tenure) -> usize {
+    let ask = EntriesAsk { at_most: 500, ..EntriesAsk::of(Name::new("journal", JOURNAL).unwrap()) };
+    tenure.store().entries(ask).await.unwrap().entries.len()
+}
+
+#[tokio::test]
+async fn servers_that_write_at_once_write_one_chain() {
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let servers: Vec<Arc<AuditLog>> = (0..4).map(|_| Arc::default()).collect();
+    let writes: Vec<_> = (0..200)
+        .map(|number| {
+            let (log, tenure) = (Arc::clone(&servers[number % 4]), tenure.clone());
+            tokio::spawn(async move { log.append(&tenure, act("/v1/queues/mail/pause")).await })
+        })
+        .collect();
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+    assert_eq!(entries(&tenure).await, 200);
+    assert_eq!(check_audit(&tenure).await.unwrap(), None);
+    assert_eq!(head(&tenure).await.unwrap().unwrap().1.sequence, 200);
+}
+
+#[tokio::test]
+async fn a_removed_head_is_noticed() {
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let log = Arc::new(AuditLog::default());
+    log.append(&tenure, act("/v1/tokens")).await.unwrap();
+    let put = Put {
+        shelf: Name::new("shelf", JOURNAL).unwrap(),
+        key: RecordKey::new(HEAD).unwrap(),
+        only: Only::Any,
+        to: None,
+    };
+    tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await.unwrap();
+    assert!(check_audit(&tenure).await.unwrap().unwrap().contains("head of the log is missing"));
+    log.append(&tenure, act("/v1/tokens")).await.unwrap();
+    assert!(check_audit(&tenure).await.unwrap().unwrap().contains("entry 1 "));
+}
