@@ -11,6 +11,7 @@ use tenure::Tenure;
 use tenure_http::{Egress, EgressRule};
 use tower::ServiceExt;
 
+use crate::caller::caller;
 use crate::client::escaped;
 use crate::exit::Failure;
 use crate::output::safe;
@@ -146,7 +147,7 @@ async fn ask(
     let silent = |why: &str| Silent(format!("cannot apply the settings file: {why}"));
     let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
-    let request = request.body(body).map_err(|error| silent(&error.to_string()))?;
+    let request = request.extension(caller()).body(body).map_err(|error| silent(&error.to_string()))?;
     let Ok(response) = routes.clone().oneshot(request).await;
     let status = response.status();
     let bytes = response.into_body().collect().await.map_err(|error| silent(&error.to_string()))?;

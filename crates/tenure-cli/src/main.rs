@@ -5,6 +5,7 @@ mod app;
 mod audit;
 mod bench;
 mod bulk;
+mod caller;
 mod client;
 mod config;
 mod context;
@@ -109,8 +110,8 @@ enum Command {
     /// Manage schedules, and preview cron expressions
     #[command(subcommand, alias = "schedules")]
     Schedule(Box<schedule::Schedule>),
-    /// List changes made through a server, latest first
-    Audit(Box<with::Asked<with::Latest>>),
+    /// List and export the audit log
+    Audit(Box<audit::Audit>),
     /// Manage access tokens
     #[command(subcommand, alias = "tokens")]
     Token(Box<token::Tokens>),
@@ -196,6 +197,7 @@ fn parsed(args: Vec<OsString>) -> Result<Program, clap::Error> {
     let mut command = help::short(Program::command());
     let args = help::in_order(args, &command);
     let mut matches = command.try_get_matches_from_mut(args)?;
+    caller::note(&matches);
     Program::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use tenure::Tenure;
-use tenure_http::{Egress, Tls};
+use tenure_http::{AuditFile, Egress, Tls};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::declared;
@@ -28,20 +27,20 @@ impl Reload {
     /// Reads them whenever that is wished. What is wrong is told, and then all stays as it was.
     pub(crate) async fn run(
         mut self,
-        serve: Serve,
-        mut settings: Resolved,
+        (serve, mut settings): (Serve, Resolved),
         logs: Logs,
-        tenure: Tenure,
+        (routes, audit_file): (Router, Option<AuditFile>),
         screen: Arc<Screen>,
         tls: Option<Tls>,
     ) {
         // Which addresses may be called counts from the next start on, as `told` says.
         let may_call = declared::may_call(&settings);
-        let routes: Router = tenure_http::api_that_may_call(&tenure, &may_call);
         while self.0.recv().await.is_some() {
             if let Some(Err(error)) = tls.as_ref().map(Tls::reload) {
                 complain(&format!("TLS certificate not reloaded; the old one stays in use: {error}"));
             }
+            // A tool that rotates logs has renamed it.
+            audit_file.iter().for_each(AuditFile::reopen);
             match again(&serve, &settings, &logs, (&routes, &may_call)).await {
                 Ok((new, told)) => {
                     screen.line(&format!("settings reloaded: {}", told.join("; ")));

@@ -1,13 +1,16 @@
 //! `tenure serve`: jobs over HTTP, for programs in any language.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use clap::Args;
 use tenure::{Keyring, OpenOptions, PostgresOptions, Tenure, Worker};
-use tenure_http::{Access, Egress, Hiding, Network, Options, Server, TlsFiles, deliveries_that_hide};
+use tenure_http::{
+    Access, AuditFile, Egress, Hiding, Network, Options, Server, TlsFiles, deliveries_that_hide,
+};
 use tenure_ui::Dashboard;
 use tokio_util::sync::CancellationToken;
 
@@ -95,6 +98,7 @@ impl Plan {
         options.tls = tls(settings)?;
         options.egress = declared::may_call(settings);
         options.trusted_proxies = networks(settings, "server.trusted_proxies")?;
+        options.audit_file = settings.text("server.audit_log").map(audit_file).transpose()?;
         let works = settings.is_on("server.worker");
         options.pushes = works;
         options.public_url = settings.text("server.public_url").map(str::to_owned);
@@ -140,6 +144,10 @@ fn tls(settings: &Resolved) -> Result<Option<TlsFiles>, Failure> {
     files.client_ca = client_ca.map(PathBuf::from);
     files.is_client_certificate_optional = settings.text("server.tls_client_auth") == Some("optional");
     Ok(Some(files))
+}
+
+fn audit_file(path: &str) -> Result<AuditFile, Failure> {
+    AuditFile::open(Path::new(path)).map_err(|source| Failure::Output { path: path.into(), source })
 }
 
 fn networks(settings: &Resolved, name: &str) -> Result<Vec<Network>, Failure> {
@@ -188,7 +196,7 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
     let server = server.merge(pages);
     introduce(&tenure, &server, &plan, &screen);
     if !read_only {
-        declare(&tenure, &settings, &screen).await?;
+        declare(&server.own_contract(), &settings, &screen).await?;
     }
     let stop = CancellationToken::new();
     let beside = Beside {
@@ -198,7 +206,9 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
         hiding: plan.options.hiding,
     };
     let working = tokio::spawn(work_beside(tenure.clone(), beside, stop.clone()));
-    let reloading = reload.run(serve, settings, logs, tenure.clone(), Arc::clone(&screen), server.tls());
+    let (routes, audit_file) = (server.own_contract(), plan.options.audit_file.clone());
+    let contract = (routes, audit_file.clone());
+    let reloading = reload.run((serve, settings), logs, contract, Arc::clone(&screen), server.tls());
     let reloading = tokio::spawn(reloading);
     let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
     manager.is_ready();
@@ -218,7 +228,10 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
     };
     tokio::select! {
         biased;
-        closed = served => closed?,
+        closed = served => {
+            closed?;
+            audit_file.iter().for_each(AuditFile::flush);
+        }
         () = manager.tell_that_it_lives(&*clock) => {}
     }
     screen.line("stopped");
@@ -232,13 +245,12 @@ fn path_of(public_url: Option<&str>) -> String {
 }
 
 /// Brings about what the files declare. What is wrong with it keeps a server from starting, as other settings do.
-async fn declare(tenure: &Tenure, settings: &Resolved, screen: &Screen) -> Result<(), Failure> {
+async fn declare(routes: &Router, settings: &Resolved, screen: &Screen) -> Result<(), Failure> {
     // All of it or nothing: what would be refused is found before anything is otherwise.
     let may_call = declared::may_call(settings);
     let faults = declared::tried(&settings.declared, &may_call).await?;
     Resolved::of([Layer { faults, ..Layer::default() }]).sound()?;
-    let routes = tenure_http::api_that_may_call(tenure, &may_call);
-    let applied = declared::apply(&routes, &settings.declared).await?;
+    let applied = declared::apply(routes, &settings.declared).await?;
     applied.changed.iter().for_each(|change| screen.line(change));
     Resolved::of([Layer { faults: applied.faults, ..Layer::default() }]).sound().map(drop)
 }

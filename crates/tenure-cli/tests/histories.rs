@@ -2,6 +2,8 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::program;
 use crate::served;
 
@@ -65,6 +67,69 @@ fn past_runs_and_changes_are_listed_with_the_latest_first() {
         };
         assert!(audit.starts_with("POST\t/v1/queues/default/pause\t200\n"), "{audit}");
         assert!(audit.contains("PUT\t/v1/schedules/nightly\t201\n"), "{audit}");
+    }
+}
+
+#[test]
+fn commands_on_a_store_are_audited_with_their_user_and_exported() {
+    let folder = tempdir().unwrap();
+    let on_store = |args: &[&str]| {
+        let args = [args, &["--db", "jobs.db"]].concat();
+        said(&command(&args, folder.path()).output().unwrap())
+    };
+    good(on_store(&["token", "create", "--name", "ci", "--scope", "read"]));
+    good(on_store(&["queue", "pause", "default", "--write"]));
+    let told = good(on_store(&["audit", "--columns", "source,object,status", "--no-headers"]));
+    assert!(told.starts_with("cli\tqueue default\t200\n"), "{told}");
+    let lines = good(on_store(&["audit", "export"]));
+    let entries: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(entries.len(), 2, "{lines}");
+    assert!(entries[0]["who"].as_str().unwrap().starts_with("cli:"), "{lines}");
+    assert_eq!(entries[1]["command"], "tenure queue pause");
+    assert_eq!(entries[1]["previous_hash"], entries[0]["hash"]);
+    good(on_store(&["audit", "export", "--format", "syslog", "--out", "audit.log"]));
+    let file = folder.path().join("audit.log");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let syslog = std::fs::read_to_string(&file).unwrap();
+    assert!(syslog.lines().count() == 2 && syslog.starts_with("<110>1 "), "{syslog}");
+    assert_eq!(
+        on_store(&["audit", "export", "--out", "audit.log"]).code,
+        2,
+        "it never writes into a file that exists"
+    );
+    assert_eq!(good(on_store(&["db", "check"])), "no inconsistencies found\n");
+}
+
+#[test]
+fn audit_entries_that_were_tampered_with_in_the_file_are_named() {
+    let folder = tempdir().unwrap();
+    let said = |args: &[&str]| said(&command(args, folder.path()).output().unwrap());
+    good(said(&["token", "create", "--name", "ci", "--scope", "read", "--db", "sound.db"]));
+    for _ in 0..4 {
+        good(said(&["queue", "pause", "default", "--db", "sound.db", "--write"]));
+    }
+    for (sql, named) in [
+        (
+            "UPDATE journal_entry SET value = CAST(replace(CAST(value AS TEXT), 'default', 'x') AS BLOB)",
+            "entry 2 was changed",
+        ),
+        ("DELETE FROM journal_entry WHERE number = 2", "entries 2 to 2 are missing"),
+        ("DELETE FROM journal_entry WHERE number >= 4", "cut off at its end: entries 4 to 5"),
+        ("UPDATE journal_entry SET expires = 1 WHERE number = 1", "entries 1 to 1 are missing"),
+        (
+            "UPDATE journal_entry SET number = 9 WHERE number = 2;
+             UPDATE journal_entry SET number = 2 WHERE number = 3;
+             UPDATE journal_entry SET number = 3 WHERE number = 9",
+            "entries were reordered",
+        ),
+        ("DELETE FROM record WHERE shelf = 'audit'", "head of the log is missing"),
+    ] {
+        std::fs::copy(folder.path().join("sound.db"), folder.path().join("copy.db")).unwrap();
+        let file = rusqlite::Connection::open(folder.path().join("copy.db")).unwrap();
+        file.execute_batch(sql).unwrap();
+        drop(file);
+        let told = said(&["db", "check", "--db", "copy.db"]);
+        assert!(told.code == 1 && told.out.contains(named), "{sql}: {}{}", told.out, told.err);
     }
 }
 

@@ -6,6 +6,7 @@ use axum::http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use tenure_http::{Caller, Source};
 use tower::ServiceExt;
 
 use crate::parts::list;
@@ -69,6 +70,11 @@ impl Visit {
     /// The same, with a body of JSON that is sent as it is written, if there is one.
     pub(crate) async fn send(&self, method: Method, path: &str, body: String) -> Result<Value, Trouble> {
         let mut request = Request::builder().method(method).uri(path);
+        let caller = Caller { source: Source::Dashboard, ..Caller::default() };
+        request = request.extension(caller);
+        if let Some(id) = &self.request_id {
+            request = request.header("x-request-id", id);
+        }
         if let Some(remote) = self.remote {
             request = request.extension(remote);
         }

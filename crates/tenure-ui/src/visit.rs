@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, NestedPath, OriginalUri};
-use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, HOST};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
 
 use serde_json::Value;
 use tenure_http::{PublicOrigin, Remote};
@@ -42,6 +42,8 @@ pub(crate) struct Visit {
     pub is_secure: bool,
     /// Where it came from, if that is known: whoever guesses access tokens here is counted as anywhere else.
     pub remote: Option<Remote>,
+    /// ID of the request, which the audit log shows.
+    pub request_id: Option<HeaderValue>,
     /// What tells servers that take the forms of this page from others.
     pub run: String,
     /// What stands in each form.
@@ -86,6 +88,7 @@ impl FromRequestParts<Ui> for Visit {
             views: views::kept(headers),
             server: format!("{origin}{}", ui.prefix),
             remote: parts.extensions.get::<Remote>().copied(),
+            request_id: headers.get("x-request-id").cloned(),
             run: keys.run.clone(),
             form_token: keys.form_token(&cookie),
             cookie,

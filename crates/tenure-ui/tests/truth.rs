@@ -280,7 +280,8 @@ async fn to_look_at_what_would_be_done_is_not_written_down_as_done() {
     let done = site.act("/ui/bulk/new", "", &fields).await;
     assert!(done.starts_with("HTTP/1.1 303"), "{done}");
     let audit = site.get("/ui/audit").await;
-    assert!(audit.contains("/v1/bulk"), "{audit}");
+    assert!(audit.contains("/v1/bulk") && audit.contains("Dashboard 127.0.0.1"), "{audit}");
+    assert!(audit.contains("kind:echo"), "the change shows the filter: {audit}");
 }
 
 #[tokio::test]

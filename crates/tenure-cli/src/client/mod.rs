@@ -28,6 +28,7 @@ pub(crate) use problem::{ReadOnly, Refused, Trouble};
 pub(crate) use tail::{Told, tail};
 pub(crate) use tls::TlsFiles;
 
+use crate::caller::caller;
 use crate::exit::Failure;
 use crate::screen::complain;
 use events::Events;
@@ -326,8 +327,8 @@ impl Client {
             Way::Servers(servers) => servers.send(ask, within),
             Way::Store(store) => {
                 let body = ask.body.as_ref().map_or_else(Body::empty, |(_, body)| Body::from(body.clone()));
-                let request =
-                    ask.head("").body(body).map_err(|error| Trouble::strange(&error.to_string()))?;
+                let request = ask.head("").extension(caller());
+                let request = request.body(body).map_err(|error| Trouble::strange(&error.to_string()))?;
                 store.ask(request, within)
             }
         }

@@ -1,6 +1,8 @@
 //! `tenure db check`: looking for what must never be.
 
 use clap::Args;
+use tenure::{Error, Finding, SqliteOptions};
+use tenure_http::check_audit;
 
 use super::target::{Form, Target, wait};
 use crate::exit::Failure;
@@ -13,8 +15,18 @@ pub(crate) struct Check {
     target: Target,
 }
 
+/// Verifies the hash chain of the audit log.
+async fn chain(target: &Target) -> Result<Option<Finding>, Error> {
+    let sqlite = SqliteOptions { looks_if_it_may_not_write: true, ..SqliteOptions::default() };
+    let tenure = target.options().untended().sqlite(sqlite).open(&target.url()).await?;
+    let found = check_audit(&tenure).await;
+    tenure.close().await?;
+    Ok(found?.map(|what| Finding { about: "audit".to_owned(), what }))
+}
+
 pub(crate) fn run(check: Check) -> Result<(), Failure> {
-    let findings = wait(check.target.options().check(&check.target.url()))?;
+    let mut findings = wait(check.target.options().check(&check.target.url()))?;
+    findings.extend(wait(chain(&check.target))?);
     match check.target.output {
         // Texts are always JSON.
         Form::Json => print(&serde_json::json!({ "findings": &findings }).to_string()),

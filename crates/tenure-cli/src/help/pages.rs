@@ -150,6 +150,12 @@ The limit replaces an earlier one and overrides the numbers of jobs. An omitted 
     page("bulk list", &["tenure bulk list --limit 10"]),
     page("bulk cancel", &["tenure bulk cancel 8c4e5b10"]),
     page("audit", &["tenure audit --limit 20"]),
+    noted(
+        "audit export",
+        &["tenure audit export --since 30d --out audit.jsonl", "tenure audit export --format syslog"],
+        "\
+The hash of an entry is the SHA-256 of its line without number and hash.",
+    ),
     page("event", &["tenure event tail"]),
     page("event tail", &["tenure event tail --type 'job.*' --queue mail"]),
     page("webhook", &["tenure webhook list"]),

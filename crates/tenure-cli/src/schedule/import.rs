@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::crontab::{Command, Crontab, Entry, Reading};
+use crate::caller::user;
 use crate::exit::Failure;
 use crate::files::{self, text_of};
 use crate::output::safe;
@@ -68,7 +69,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
     let reading = Reading { of_system: import.system, zone: import.zone.clone() };
     let tab = Crontab::read(&text_of(&import.file, MOST_BYTES)?, &reading);
     let mut form = Form { triggered: BTreeMap::new() };
-    let (mut left_out, own) = (0, own_name());
+    let (mut left_out, own) = (0, user());
     for (line, note) in &tab.notes {
         tell(&format!("line {line}: {}", safe::line(note)));
     }
@@ -125,22 +126,6 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a system lists its users.
-const USERS: &str = "/etc/passwd";
-
-/// As whom this process runs; none if the system does not list it, so that no line is taken to be its own.
-fn own_name() -> Option<String> {
-    named(&std::fs::read_to_string(USERS).ok()?, rustix::process::getuid().as_raw())
-}
-
-fn named(users: &str, id: u32) -> Option<String> {
-    users.lines().find_map(|user| {
-        let mut fields = user.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
-    })
-}
-
 /// What is run, or why not.
 fn said(entry: &Entry, by_shell: bool) -> Result<Said, String> {
     let mut env = entry.env.clone();
@@ -189,17 +174,4 @@ fn write(folder: &Path, text: &str) -> Result<(), Failure> {
     }
     tell(&format!("wrote {}; start it with `tenure run {}`", path.display(), folder.display()));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_user_is_found_by_its_number() {
-        let users = "root:x:0:0:root:/root:/bin/bash\nbroken\nme:x:1000:1000::/srv/me:/bin/sh\n";
-        assert_eq!(named(users, 0).as_deref(), Some("root"));
-        assert_eq!(named(users, 1000).as_deref(), Some("me"));
-        assert_eq!(named(users, 7), None);
-    }
 }

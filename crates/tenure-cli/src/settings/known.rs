@@ -209,6 +209,12 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.audit_log",
+        flag: flag("audit-log", "FILE"),
+        about: "Append each audit entry as a line of JSON to this file; SIGHUP opens it again",
+        ..PLAIN
+    },
+    Setting {
         name: "server.read_only",
         kind: Kind::Bool,
         flag: turning("read-only", true),
