@@ -1,4 +1,4 @@
-//! What storing values in another form promises.
+//! Storing values in another form.
 
 use tenure_core::{Args, Cause, Due, Failure, Job, LogLine, Output, Progress, Verdict, limits};
 use tenure_store::{Encryption, Fault, Report, Rewrite, Store, StoredValue};

@@ -60,8 +60,11 @@ impl<'a> Jobs<'a> {
         Ok(self.tenure.store().jobs(ask).await?)
     }
 
-    /// Refuses a filter that looks into encrypted values.
-    fn check_filter(&self, filter: &Filter) -> Result<(), Error> {
+    /// Refuses a filter that looks into encrypted values. All searches and bulk operations do so.
+    ///
+    /// # Errors
+    /// Names the values, and the fields to search instead.
+    pub fn check_filter(&self, filter: &Filter) -> Result<(), Error> {
         Ok(self.tenure.store().encryption().map_or(Ok(()), |encryption| encryption.check_filter(filter))?)
     }
 

@@ -46,6 +46,7 @@ pub(crate) async fn get(
     let query = Query::read(uri.query(), &KNOWN)?;
     let (by, order) = sorted(&query)?;
     let mut filter = filter(&query, api.tenure().now())?;
+    api.tenure().jobs().check_filter(&filter)?;
     let is_hidden = api.view() == View::Hidden;
     // What an error says is compared with what whoever asks is shown of it, and not by the store: where a page ends would
     // tell him what it says beyond that.

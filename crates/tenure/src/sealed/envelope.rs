@@ -59,7 +59,7 @@ pub(super) enum Field {
 pub(crate) enum Shut {
     /// Its key is not in the keyring.
     NoKey(String),
-    /// It was changed, cut or moved from another place.
+    /// The value was changed, cut or moved from another place.
     Broken(String),
 }
 

@@ -40,7 +40,7 @@ impl Events {
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match stored.try_recv() {
-                // Nobody listening is not an error.
+                // An event without listeners is no error.
                 Ok(event) => drop(self.opened.send(self.vault.open_event(&event).into())),
                 Err(TryRecvError::Lagged(missed)) => {
                     tracing::debug!(missed, "events were not decrypted in time")

@@ -206,7 +206,7 @@ impl SealedStore {
         let set = TimerEdit::Set(Box::new(self.vault.seal_timer(plain)?));
         match self.inner.edit_timer(timer.name(), seen, set).await? {
             TimerEdited::Set(_) => rotated.encrypted += 1,
-            // Somebody has set it meanwhile, with the current key of their program.
+            // Another program has set it meanwhile, with its own current key.
             TimerEdited::Acted(_) | TimerEdited::Otherwise => {}
         }
         Ok(())

@@ -17,7 +17,7 @@ impl Keyring {
     /// Reads keys from a place: `file:PATH`, `env:NAME`, or `cmd:PROGRAM ARGS`, a program that prints them. No shell runs,
     /// so the arguments are separated by spaces and cannot be quoted.
     ///
-    /// It blocks while it reads the file or waits for the program.
+    /// The call blocks while it reads the file or waits for the program.
     ///
     /// # Errors
     /// A place that cannot be read, or keys as in [`parse`](Self::parse). No message repeats a key.
@@ -58,7 +58,7 @@ fn printed_by(command: &str) -> std::io::Result<Zeroizing<String>> {
     let mut child = Command::new(program).args(words).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let text = child.stdout.take().map(read).unwrap_or_else(|| Ok(Zeroizing::default()));
     if text.is_err() {
-        // It may wait forever for its output to be read.
+        // A program may wait forever for its output to be read.
         let _ = child.kill();
     }
     let ended = child.wait()?;

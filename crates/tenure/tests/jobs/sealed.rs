@@ -32,7 +32,7 @@ impl Vaulted {
         Self { clock, stored }
     }
 
-    /// The same by real time, for workers that run; its own clock moves nothing.
+    /// Real time, for workers that run; its own clock moves nothing.
     fn in_real_time() -> Self {
         Self { clock: ManualClock::new(), stored: Arc::new(MemoryStore::new(Arc::new(SystemClock))) }
     }
