@@ -4,6 +4,7 @@ use clap::Args;
 use tenure::Keyring;
 
 use crate::exit::Failure;
+use crate::secrets;
 use crate::settings::{Env, Resolved};
 
 /// The setting that names the place of the keys.
@@ -34,7 +35,7 @@ pub(crate) fn keyring(place: Option<&str>) -> Result<Keyring, Failure> {
 
 /// Reads the keys from this place; an empty keyring if there is none.
 pub(crate) fn keyring_at(place: Option<&str>) -> Result<Keyring, Failure> {
-    place.map_or(Ok(Keyring::default()), |place| {
-        Keyring::load(place).map_err(|wrong| Failure::Library(wrong.into()))
-    })
+    let Some(place) = place else { return Ok(Keyring::default()) };
+    let keys = secrets::resolve(SETTING, place)?;
+    Keyring::parse(&keys).map_err(|wrong| Failure::Library(wrong.into()))
 }

@@ -140,8 +140,8 @@ impl OpenOptions {
     /// program that runs or shows jobs of the store.
     ///
     /// ```no_run
-    /// # async fn example() -> Result<(), tenure::Error> {
-    /// let keys = tenure::Keyring::load("file:/etc/tenure/keys")?;
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let keys = tenure::Keyring::parse(&std::fs::read_to_string("/etc/tenure/keys")?)?;
     /// let tenure = tenure::OpenOptions::new().keyring(keys).open("sqlite://jobs.db").await?;
     /// # Ok(()) }
     /// ```

@@ -107,6 +107,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         name: "database.encryption_keys",
         flag: flag("encryption-keys", "PLACE"),
         variable: Some("TENURE_ENCRYPTION_KEYS"),
+        is_secret: true,
         about: "Keys that encrypt args, results and logs: file:PATH, env:NAME or cmd:PROGRAM",
         ..PLAIN
     },

@@ -8,7 +8,6 @@ mod events;
 mod keyring;
 mod rotation;
 mod search;
-mod source;
 mod transactions;
 mod vault;
 
