@@ -10,7 +10,7 @@ static COMMAND: OnceLock<String> = OnceLock::new();
 /// File in which a system lists its users.
 const USERS: &str = "/etc/passwd";
 
-/// Notes the command of this process. Its arguments may be secret, so only its name is kept.
+/// Notes the command of this process, without its arguments, which may be secret.
 pub(crate) fn note(matches: &ArgMatches) {
     let (mut command, mut level) = ("tenure".to_owned(), matches);
     while let Some((name, below)) = level.subcommand() {

@@ -103,7 +103,7 @@ fn lines(keys: &[String], counts: &KeyCounts) -> Vec<String> {
         Some((current, [])) => format!("{current} (current)"),
         Some((current, others)) => format!("{current} (current), {}", others.join(", ")),
     };
-    let scope = if counts.next.is_none() { "" } else { ", the newest; there are more" };
+    let scope = if counts.next.is_none() { "" } else { ", newest first; raise --most to see more" };
     let examined = format!("{}{scope}", counted(counts.jobs, "job"));
     let mut lines = vec![line("keys", &loaded), line("examined", &examined)];
     let by_key: &BTreeMap<String, u64> = &counts.by_key;
@@ -171,7 +171,7 @@ mod tests {
             shown,
             [
                 "keys       k2 (current)",
-                "examined   2 jobs, the newest; there are more",
+                "examined   2 jobs, newest first; raise --most to see more",
                 "damaged    1 value",
                 "k1         3 values; this key is not loaded",
                 "plain      1 value",

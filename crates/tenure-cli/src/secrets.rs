@@ -41,8 +41,8 @@ pub(crate) fn is_command(value: &str) -> bool {
     value.starts_with("cmd:")
 }
 
-/// Returns the secret to which a value of this setting refers with `file:PATH`, `env:NAME` or `cmd:PROGRAM ARG…`; any other
-/// value is the secret.
+/// Returns the secret that a value names with `file:PATH`, `env:NAME` or `cmd:PROGRAM ARG…`. Any other value is the
+/// secret itself.
 pub(crate) fn resolve(setting: &str, value: &str) -> Result<String, Unresolved> {
     let wrong = |why: String| Unresolved { setting: setting.to_owned(), why };
     let found = match value.split_once(':') {
@@ -92,7 +92,7 @@ fn of_command(line: &str, within: Duration) -> Result<String, String> {
     let mut words = line.split_whitespace();
     let program = words.next().ok_or("expected a program and its arguments")?;
     let mut command = Command::new(program);
-    // A separate process group: a timeout ends the processes that the command has started as well.
+    // A separate process group, so that a timeout also ends the processes that the command has started.
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
     let child = command.spawn().map_err(|error| error.to_string())?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

@@ -60,7 +60,9 @@ fn a_server_that_wants_access_tokens_takes_those_that_were_made_beside_it_and_no
         audit["items"].as_array().unwrap().iter().map(|act| act["path"].as_str().unwrap()).collect();
     // What is done to the store itself is written down as well: two were made, and the last of these was too late.
     let revoked = format!("/v1/tokens/{id}");
-    assert_eq!(paths, [&revoked, &revoked, "/v1/queues/default/pause", "/v1/tokens", "/v1/tokens"]);
+    // The refused client is recorded, too.
+    let expected = [&revoked, &revoked, "/v1/queues/default/pause", "/v1/jobs", "/v1/tokens", "/v1/tokens"];
+    assert_eq!(paths, expected);
 }
 
 #[test]

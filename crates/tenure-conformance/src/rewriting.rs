@@ -14,7 +14,7 @@ pub(super) fn tests() -> Vec<Test> {
     ]
 }
 
-/// The store with its values as they are stored.
+/// Returns the store with its values as they are stored.
 fn stored(given: &Given) -> &dyn Store {
     given.store.encryption().map_or(&*given.store, Encryption::beneath)
 }
@@ -23,7 +23,7 @@ async fn read(given: &Given, job: &Job) -> Job {
     stored(given).job(job.id).await.unwrap().unwrap()
 }
 
-/// A job with every value: its first attempt failed, and its second has told of itself and succeeded.
+/// Returns a job with every value: its first attempt failed, and its second one reported progress and succeeded.
 async fn finished(given: &Given) -> Job {
     let id = given.put(given.new_job("mail")).await;
     let first = given.take("mail").await;

@@ -85,13 +85,20 @@ pub struct Job {
 }
 
 impl Args {
+    /// First characters of args that a store with encryption holds.
+    pub const ENCRYPTED: &str = "{\"$sealed\":\"VE5SR";
+
     /// Accepts encoded arguments.
     ///
     /// # Errors
-    /// Refuses more than the limit, nesting that a parser would choke on, and bytes that are no text.
+    /// Refuses more than the limit, nesting that a parser would choke on, bytes that are no text, and the form of
+    /// encrypted args: no worker could decrypt it, so the job would wait forever.
     pub fn new(json: impl Into<Arc<[u8]>>) -> Result<Self, Invalid> {
         let json = json.into();
         json::check("args", &json, limits::ARGS_BYTES)?;
+        if json.starts_with(Self::ENCRYPTED.as_bytes()) {
+            return Err(Invalid::new("args", "the form of encrypted args", "args in plain JSON"));
+        }
         Ok(Self(json))
     }
 

@@ -1,5 +1,7 @@
 //! Pages of lists that a server has in memory as a whole.
 
+use tenure::Invalid;
+
 use crate::problem::Problem;
 use crate::query::Query;
 
@@ -30,7 +32,11 @@ impl Paging {
     /// Reads `cursor` and `limit` of a list that has more parameters.
     pub(crate) fn of(query: &Query) -> Result<Self, Problem> {
         let at_most = query.number("limit", (1, MOST), USUAL)?;
-        Ok(Self { after: query.text("cursor")?, at_most: usize::try_from(at_most).unwrap_or(usize::MAX) })
+        let after = query.text("cursor")?;
+        if after.as_deref() == Some("") {
+            return Err(Invalid::new("cursor", "empty", "`next_cursor` of the previous page").into());
+        }
+        Ok(Self { after, at_most: usize::try_from(at_most).unwrap_or(usize::MAX) })
     }
 
     /// Returns `true` for the first page.
@@ -68,5 +74,6 @@ mod tests {
         assert_eq!(page("limit=2&cursor=bb"), (vec!["c", "d"], Some("d".to_owned())));
         assert_eq!(page(""), (names.to_vec(), None));
         assert!(Paging::read(Some("limit=1001")).is_err() && Paging::read(Some("offset=1")).is_err());
+        assert!(Paging::read(Some("cursor=")).is_err());
     }
 }

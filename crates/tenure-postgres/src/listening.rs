@@ -49,6 +49,7 @@ pub(crate) async fn work(
 ) {
     let listening = async {
         let mut begun = Some(begun);
+        let mut logged = String::new();
         loop {
             let lost = listen(&database, &memory, &mut begun).await;
             begun = None;
@@ -60,7 +61,12 @@ pub(crate) async fn work(
                 }
                 continue;
             }
-            tracing::warn!(%lost, "lost the LISTEN connection; polling until it is restored");
+            // Once for each cause: during an outage the same one returns every second.
+            let why = lost.to_string();
+            if why != logged {
+                tracing::warn!(lost = why, "lost the LISTEN connection; polling until it is restored");
+                logged = why;
+            }
             pause(LOOK).await;
             Told::ALL.publish(&memory.bulletin);
         }

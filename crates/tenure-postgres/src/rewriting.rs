@@ -1,4 +1,4 @@
-//! Values in another form, each written only over what the caller has read.
+//! Replaces stored values with another form, if each is still the one that the caller has read.
 
 use tenure_store::{Fault, Rewrite, StoredValue};
 
@@ -20,7 +20,7 @@ const ATTEMPT: &str = "UPDATE attempt SET failure = $4 WHERE seq = $1 AND delive
 const LINE: &str = "UPDATE log SET line = $4 WHERE seq = $1 AND delivery = $5 AND number = $6 AND line = $3
      AND EXISTS (SELECT FROM job WHERE seq = $1 AND id = $2)";
 
-/// Answers for each value if it was replaced.
+/// Replaces values, and returns for each if it was replaced.
 pub(crate) async fn rewrite(link: &mut Link, rewrites: &[Rewrite]) -> Result<Vec<bool>, Fault> {
     let mut tries = 0;
     loop {

@@ -8,9 +8,9 @@ use tenure_sim::{Probe, Summary, report};
 const SEEDS: u64 = 300;
 /// Seeds that `--long` adds.
 const MORE_SEEDS: u64 = 1_000;
-/// Late writes to guarded data that a seed has to see refused on average, or the simulation proves nothing about them.
+/// Minimum number of refused late writes per seed, on average. With fewer, the simulation proves nothing about them.
 const LATE_WRITES: u64 = 1;
-/// Occurrences of schedules that have to get their jobs in a seed on average.
+/// Minimum number of schedule occurrences per seed that get their jobs, on average.
 const SLOTS: u64 = 10;
 
 fn regressions() -> Vec<u64> {

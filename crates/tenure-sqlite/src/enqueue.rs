@@ -13,8 +13,8 @@ use crate::writing::Writing;
 const INSERT: &str = "INSERT INTO job (seq, id, lane, priority, due, created, singly, terms, args)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";
 
-// Jobs of a batch are given their places together, but for those that were given theirs singly; a job of it
-// that was cancelled at once has none.
+// The jobs of a batch get their places in one statement, except jobs that got theirs singly. A job that was
+// cancelled at once has no place.
 pub(crate) const IN_LINE: &str = "INSERT INTO ready (lane, priority, round, due, seq, begun)
      SELECT lane, priority, 0, due, seq, 0 FROM job WHERE seq >= ?1 AND due <= ?2 AND singly = 0";
 pub(crate) const IN_DIARY: &str = "INSERT INTO later (lane, priority, due, seq, begun, singly)

@@ -1,4 +1,4 @@
-//! Values in another form, each written only over what the caller has read.
+//! Replaces stored values with another form, if each is still the one that the caller has read.
 
 use rusqlite::{Result, params};
 use tenure_store::{Rewrite, StoredValue};
@@ -19,7 +19,7 @@ const LINE: &str = "UPDATE log SET text = ?3 WHERE seq = ?1 AND delivery = ?5 AN
      AND EXISTS (SELECT 1 FROM job WHERE seq = ?1 AND id = ?4)";
 
 impl Writing<'_> {
-    /// Answers for each value if it was replaced.
+    /// Replaces values, and returns for each if it was replaced.
     pub(crate) fn rewrite_values(&mut self, rewrites: &[Rewrite]) -> Result<Vec<bool>> {
         rewrites.iter().map(|rewrite| self.rewrite_value(rewrite)).collect()
     }

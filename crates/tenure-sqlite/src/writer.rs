@@ -125,7 +125,7 @@ impl Writer {
             let fault = of_file(&self.path, undone.fault);
             let Some(culprit) = undone.culprit else {
                 if self.outage.failed(&fault, self.clock.moment()) {
-                    tracing::warn!(%fault, "transactions fail until this passes");
+                    tracing::warn!(%fault, "all transactions fail until this fault is resolved");
                 }
                 group.into_iter().for_each(|command| command.answer(Err(fault.clone())));
                 return;

@@ -8,7 +8,7 @@ use crate::{Answer, Cursor, Filter, Store};
 
 /// The encryption of a store: its keys, and moving stored values to the current key.
 pub trait Encryption: Send + Sync {
-    /// Returns the store beneath, with all values as they are stored.
+    /// Returns the inner store, with all values as they are stored.
     fn beneath(&self) -> &dyn Store;
 
     /// Returns the names of the loaded keys. The first one encrypts; without any, nothing is encrypted.
@@ -20,11 +20,11 @@ pub trait Encryption: Send + Sync {
     /// Names the values, and the fields to search instead.
     fn check_filter(&self, filter: &Filter) -> Result<(), Invalid>;
 
-    /// Encrypts the values of a page of jobs with the current key, oldest first, and answers where to continue. A call
-    /// that is repeated changes nothing more.
+    /// Encrypts the values of a page of jobs with the current key, oldest first, and returns where to continue.
+    /// Repeating a call changes nothing more.
     fn rotate_jobs(&self, after: Option<Cursor>) -> Answer<'_, Rotated<Cursor>>;
 
-    /// Does the same to the args of a page of schedules, by name.
+    /// Encrypts the args of a page of schedules with the current key, by name, and returns where to continue.
     fn rotate_timers(&self, behind: Option<Name>) -> Answer<'_, Rotated<Name>>;
 
     /// Counts the values of a page of jobs by key, newest first.

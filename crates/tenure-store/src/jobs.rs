@@ -43,9 +43,10 @@ pub trait Jobs {
     /// Keeps progress and log lines of running attempts, each under its own fence.
     fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>>;
 
-    /// Stores values of jobs in another form, such as under another key, and answers for each if it was replaced: only if
-    /// it is still what the caller has read. The values mean the same, so no fencing token is needed, and nothing else
-    /// about the job changes. No more than [`limits::REWRITES`](tenure_core::limits::REWRITES).
+    /// Replaces stored values of jobs with another form, such as under another key, and returns for each if it was
+    /// replaced. A value is replaced only if it is still the one that the caller has read. The values mean the same, so
+    /// no fencing token is needed, and nothing else about the job changes. At most
+    /// [`limits::REWRITES`](tenure_core::limits::REWRITES) values.
     fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>>;
 
     /// Changes the selected jobs, each by itself; a bounded number of them.

@@ -20,50 +20,50 @@ pub struct Rewrite {
 pub enum StoredValue {
     /// The args.
     Args {
-        /// As they are.
+        /// Current value.
         from: Args,
-        /// As they are to be.
+        /// New value.
         to: Args,
     },
     /// The output.
     Output {
-        /// As it is.
+        /// Current value.
         from: Output,
-        /// As it is to be.
+        /// New value.
         to: Output,
     },
     /// The last error.
     Failure {
-        /// As it is.
+        /// Current value.
         from: Failure,
-        /// As it is to be.
+        /// New value.
         to: Failure,
     },
     /// The progress.
     Progress {
-        /// As it is.
+        /// Current value.
         from: Progress,
-        /// As it is to be.
+        /// New value.
         to: Progress,
     },
     /// The error of an attempt that has ended.
     AttemptFailure {
-        /// The delivery.
+        /// Delivery of the attempt.
         delivery: u32,
-        /// As it is.
+        /// Current value.
         from: Failure,
-        /// As it is to be.
+        /// New value.
         to: Failure,
     },
     /// The text of a log line.
     Line {
-        /// The delivery that wrote it.
+        /// Delivery that wrote the line.
         delivery: u32,
-        /// Its number within the delivery.
+        /// Number of the line within the delivery.
         number: u32,
-        /// As it is.
+        /// Current value.
         from: String,
-        /// As it is to be.
+        /// New value.
         to: String,
     },
 }
@@ -71,7 +71,7 @@ pub enum StoredValue {
 /// Refuses more values than a call may rewrite.
 ///
 /// # Errors
-/// A fault, since there is no answer to some of them: the caller has to be fixed.
+/// A fault: the caller has to be fixed, because a partial answer is not possible.
 pub fn check_rewrites(rewrites: &[Rewrite]) -> Result<(), Fault> {
     let (count, most) = (rewrites.len(), limits::REWRITES);
     if count <= most {

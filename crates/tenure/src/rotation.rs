@@ -14,7 +14,7 @@ use crate::{Bulk, Enqueue, Error, Failed, Job, Run, Tenure};
 /// Retention of the position of a rotation.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 const SHELF: &str = "reseal";
-/// A rotation shows no more than this until it has ended.
+/// Maximum progress that a rotation shows before it has ended.
 const NEARLY: f64 = 0.99;
 
 /// A rotation, which is itself a job: it encrypts all values of a store with the current key.
@@ -45,7 +45,7 @@ struct Place {
     part: Part,
 }
 
-/// Schedules come first: a job that they bring has their args.
+/// The part that a rotation works on. Schedules come first, because new jobs copy their args.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Part {
@@ -62,9 +62,9 @@ impl Job for Reseal {
 }
 
 impl Tenure {
-    /// Encrypts all values of the store with the current key, as a durable job: those that are under older keys, and those
-    /// that were stored before encryption was on. A worker with [bulk operations](crate::Worker::bulk_operations) and the
-    /// same keys runs it. Load the new key in all programs before you rotate to it.
+    /// Encrypts all values of the store with the current key, as a durable job. This includes values under older keys,
+    /// and values from before encryption was on. A worker with [bulk operations](crate::Worker::bulk_operations) and
+    /// the same keys runs it. Load the new key in all programs before you rotate to it.
     ///
     /// ```no_run
     /// # async fn example(tenure: tenure::Tenure) -> Result<(), tenure::Error> {
@@ -102,7 +102,7 @@ impl Tenure {
     }
 }
 
-/// Goes through all schedules and jobs in bounded steps, and continues where it was cut off.
+/// Rotates all schedules and jobs in bounded steps, and continues where it was interrupted.
 pub(crate) async fn reseal<App: Send + Sync + 'static>(
     run: Run<App>,
     job: Reseal,
@@ -111,7 +111,10 @@ pub(crate) async fn reseal<App: Send + Sync + 'static>(
     let current = tenure.encryption_keys().into_iter().next();
     let Some(encryption) = tenure.store().encryption().filter(|_| current.as_ref() == Some(&job.to)) else {
         let current = current.map_or_else(|| "no key".to_owned(), |id| format!("key {id}"));
-        return Err(Failed::retry(format!("this worker encrypts with {current} instead of key {}", job.to)));
+        return Err(Failed::retry(format!(
+            "this worker encrypts with {current} instead of key {}; load the same keys in all programs",
+            job.to
+        )));
     };
     let all: u64 = tenure.counts().await?.iter().map(|count| count.jobs).sum();
     let mut place = Place::read(&run).await?;

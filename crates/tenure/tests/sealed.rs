@@ -1,6 +1,6 @@
 //! A store that encrypts passes the suite of stores. `tests/jobs/sealed.rs` encrypts a file and searches its bytes.
 
-// A test that unwraps fails where it stands; there is no caller to hand an error to.
+// A failed unwrap fails the test; there is no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;

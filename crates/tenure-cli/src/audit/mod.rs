@@ -52,12 +52,12 @@ const ENTRIES: Named = Named {
     },
 };
 
-/// Kind and name of the object.
+/// Returns the kind and name of the object.
 fn object(entry: &Value) -> String {
     format!("{} {}", text(entry, "/object/kind"), text(entry, "/object/name")).trim().to_owned()
 }
 
-/// The names of the changed fields.
+/// Returns the names of the changed fields.
 fn change(entry: &Value) -> String {
     let fields =
         |at: &str| entry[at].as_object().into_iter().flat_map(serde_json::Map::keys).collect::<Vec<_>>();

@@ -137,7 +137,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         name: "server.tls_client_ca",
         kind: Kind::File,
         flag: flag("tls-client-ca", "FILE"),
-        about: "CA certificates in PEM format; clients must show a certificate by one of them",
+        about: "CA certificates in PEM format; clients must show a certificate signed by one of them",
         ..PLAIN
     },
     Setting {
@@ -199,14 +199,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Text,
         flag: flag("max-queues", "N"),
         default: Some("10000"),
-        about: "Maximum number of queues; beyond it requests create none, and existing queues go on",
+        about: "Maximum number of queues; requests beyond it create no queue",
         ..PLAIN
     },
     Setting {
         name: "server.trusted_proxies",
         kind: Kind::Networks,
         flag: flag("trusted-proxy", "CIDR"),
-        about: "Proxy whose X-Forwarded-For and X-Forwarded-Proto are read, such as 10.1.0.0/16 (repeatable)",
+        about: "Proxy whose X-Forwarded-For and X-Forwarded-Proto the server trusts, such as 10.1.0.0/16 (repeatable)",
         ..PLAIN
     },
     Setting {
@@ -276,7 +276,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         name: "server.egress_deny",
         kind: Kind::Egress,
         flag: flag("egress-deny", "RULE"),
-        about: "Host, *.domain or network that they must not call, or * for all but --egress-allow (repeatable)",
+        about: "Host, *.domain or network that the server must not call, or * for all but --egress-allow (repeatable)",
         ..PLAIN
     },
     Setting {
@@ -333,7 +333,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         name: "client.ca",
         kind: Kind::File,
         variable: Some("TENURE_CA"),
-        about: "CA certificates in PEM format that servers are verified with, in place of the system's",
+        about: "CA certificates in PEM format that verify servers, in place of the system's",
         ..PLAIN
     },
     Setting {

@@ -19,6 +19,10 @@ use crate::secrets;
 pub(crate) const HERE: &str = "tenure.toml";
 /// Answer to a file in the working folder that names a command. Its author may be another user.
 const NO_COMMANDS: &str = "cmd: is not allowed in this file; use your own settings file, one passed with --config, or the environment";
+/// A server appends to this file, which a stranger must not choose.
+const AUDIT_LOG: &str = "server.audit_log";
+const NOT_HERE: &str =
+    "is not allowed in this file; use your own settings file, one passed with --config, or the environment";
 /// Bytes of a file that is read.
 const FILE_BYTES: u64 = 4 << 20;
 
@@ -110,9 +114,12 @@ impl Layer {
         self.said.insert(setting.name, Spoken { values, at: at.to_owned() });
     }
 
-    /// A secret that stands in a file of its own.
-    fn say_file(&mut self, setting: &'static Setting, file: &Path, at: &str) {
+    /// Notes a secret that is in a separate file.
+    fn say_file(&mut self, setting: &'static Setting, file: &Path, (at, whose): (&str, Whose)) {
         match std::fs::read_to_string(file) {
+            Ok(text) if whose == Whose::Here && secrets::is_command(text.trim()) => {
+                self.fault(at, format!("{}_file: {NO_COMMANDS}", setting.name));
+            }
             Ok(text) => {
                 let at = format!("{at} ({})", file.display());
                 self.say(setting, vec![text.trim().to_owned()], &at);
@@ -136,7 +143,7 @@ impl Layer {
                 let by_file = format!("{name}_FILE");
                 let is_open = setting.is_secret && !layer.said.contains_key(setting.name);
                 if let Some(file) = variables.get(&by_file).filter(|_| is_open) {
-                    layer.say_file(setting, Path::new(file), &by_file);
+                    layer.say_file(setting, Path::new(file), (&by_file, Whose::Named));
                 }
                 told.extend([name, by_file]);
             }
@@ -235,13 +242,17 @@ impl Layer {
                             self.fault(&at, format!("{name}: {NO_COMMANDS}"));
                             continue;
                         }
+                        if setting.name == AUDIT_LOG && whose == Whose::Here {
+                            self.fault(&at, format!("{name} {NOT_HERE}"));
+                            continue;
+                        }
                         self.say(setting, values, &at);
                     }
                     Err(wrong) => self.fault(&at, format!("{name}: {wrong}")),
                 },
                 (None, Some(setting)) => {
                     if let DeValue::String(file) = value.get_ref() {
-                        self.say_file(setting, Path::new(&place.beside(file)), &at);
+                        self.say_file(setting, Path::new(&place.beside(file)), (&at, whose));
                     } else {
                         self.fault(&at, format!("{name}: expected the path of a file in quotes"));
                     }

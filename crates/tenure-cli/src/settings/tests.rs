@@ -296,12 +296,17 @@ fn a_secret_of_a_declaration_can_be_a_reference_and_a_strangers_file_runs_no_com
     assert!(wrong.len() == 1 && wrong[0].what.starts_with("webhooks.a.secret: "), "{wrong:?}");
     let mark = folder.path().join("mark");
     let command = format!("cmd:touch {}", mark.display());
-    for text in [format!("[webhooks.a]\nsecret = {command:?}\n"), format!("[database]\nurl = {command:?}\n")]
-    {
+    std::fs::write(folder.path().join("inner"), &command).unwrap();
+    let settings = ["[webhooks.a]\nsecret", "[database]\nurl", "[database]\nencryption_keys"];
+    let direct = settings.map(|setting| format!("{setting} = {command:?}\n"));
+    let by_file = [settings[1], settings[2]].map(|setting| format!("{setting}_file = \"inner\"\n"));
+    for text in direct.into_iter().chain(by_file) {
         let told = layer(&text, Whose::Here).faults;
-        assert!(told.len() == 1 && told[0].what.contains("cmd: is not allowed"), "{told:?}");
+        assert!(told.len() == 1 && told[0].what.contains("cmd: is not allowed"), "{text}: {told:?}");
         assert!(!mark.exists(), "{text}");
     }
+    let told = layer("[server]\naudit_log = \"x\"\n", Whose::Here).faults;
+    assert!(told.len() == 1 && told[0].what.starts_with("server.audit_log is not allowed"), "{told:?}");
 }
 
 #[test]

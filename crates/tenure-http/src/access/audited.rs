@@ -39,7 +39,7 @@ pub(super) async fn audited(api: &Api, noted: Noted, request: Request, next: Nex
     };
     let status = response.status();
     if !api.audit(act.answered(status)).await && reveals {
-        let detail = "hidden values are shown only with an audit entry, which could not be written; see the server log";
+        let detail = "failed to write the audit entry, so no hidden values are shown; see the server log";
         response = Problem::new(ProblemType::StorageUnavailable, detail).into_response();
     }
     response

@@ -178,7 +178,7 @@ async fn who(
         return Ok(Who(None));
     }
     let found = match (headers.contains_key(AUTHORIZATION), extensions.get::<ClientCertificate>()) {
-        // A token is the clearer word: a client with both may act with less than its certificate allows.
+        // A token takes precedence, so that a client with a certificate can act with fewer rights.
         (true, _) => by_token(api, headers, extensions.get::<Remote>().copied()).await?,
         (false, Some(certificate)) => {
             match api.known().find(api.tenure(), &Proof::of_certificate(certificate)).await? {
@@ -207,7 +207,7 @@ async fn who(
     Ok(Who(Some(found)))
 }
 
-/// Refuses a certificate without a token. The server knows it, so this is no guess and is not counted.
+/// Refuses a verified certificate without a token. A certificate is no guess, so the refusal does not count as one.
 fn unbound(ClientCertificate(sha256): &ClientCertificate) -> Problem {
     let detail = format!(
         "no access token is bound to the client certificate {sha256}; bind one with `tenure token create \

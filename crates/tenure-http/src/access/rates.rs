@@ -30,7 +30,7 @@ impl Rates {
         let rate = f64::from(per_second);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MOST && !buckets.contains_key(token) {
-            // A bucket that has had a second is full, so nothing is lost with it.
+            // A bucket is full after a second, so dropping it loses nothing.
             buckets.retain(|_, bucket| now.since(bucket.at) < Duration::from_secs(1));
             if buckets.len() >= MOST {
                 buckets.pop_first();

@@ -49,10 +49,10 @@ pub(crate) struct TokenAsk {
     #[schemars(length(max = 64), inner(regex(pattern = NAMES)))]
     kinds: Vec<String>,
     /// Maximum number of requests per second to each server process; further ones get 429. Default: no limit.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = u32::MAX))]
     max_requests_per_second: Option<u32>,
     /// Maximum number of waiting jobs that tokens of this name have enqueued; further jobs get 429. Default: no limit.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = u32::MAX))]
     max_waiting_jobs: Option<u32>,
     /// Lifetime in seconds; default: 365 days.
     #[schemars(range(min = 1.0, max = shape::LONGEST))]

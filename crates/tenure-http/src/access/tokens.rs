@@ -132,7 +132,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Creates a token for the holder of a client certificate, given its SHA-256 fingerprint in hex, with or without colons.
+    /// Creates a token for a client certificate, by its SHA-256 fingerprint in hex, with or without colons.
     /// The certificate takes the place of the secret.
     ///
     /// # Errors
@@ -200,8 +200,8 @@ impl<'a> Tokens<'a> {
         Ok((tokens, page.next.map(|next| next.as_str().to_owned())))
     }
 
-    /// Replaces a token by a new one with the same name, scopes, limits, quotas and lifetime. The old one expires after the overlap, or
-    /// earlier if it would have expired by then. Returns `None` if there is no such token.
+    /// Replaces a token by a new one with the same name, scopes, limits, quotas and lifetime. The old one expires after
+    /// the overlap, or earlier if it would have expired by then. Returns `None` if there is no such token.
     ///
     /// # Errors
     /// An overlap that is too long, a token that is bound to a certificate, or a fault of the store.
@@ -281,12 +281,12 @@ fn is_hex(text: &str, bytes: usize) -> bool {
     text.len() == bytes * 2 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The ID of the token that is bound to a certificate: the first characters of its fingerprint.
+/// Returns the ID of the token that is bound to a certificate: the first characters of its fingerprint.
 fn id_of(fingerprint: &str) -> &str {
     fingerprint.get(..ID * 2).unwrap_or_default()
 }
 
-/// A proof that a client is the holder of an access token: the ID of the token, and the digest that the store has of it.
+/// A proof that a client holds an access token: the token's ID and its digest.
 pub(super) struct Proof {
     pub id: String,
     pub digest: String,

@@ -37,8 +37,7 @@ pub enum Source {
     Cli,
 }
 
-/// The caller of a request that a program sends to these routes in process, as an extension of the request. The audit log
-/// shows it.
+/// The caller of an in-process request, for the audit log. A program adds it to the request as an extension.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
     /// Entry point of the request.

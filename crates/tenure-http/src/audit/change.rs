@@ -9,7 +9,7 @@ use crate::hide::{HIDDEN, Hiding};
 /// Largest JSON text of the fields before or after, in bytes.
 const CHANGE_BYTES: usize = 4 * 1024;
 /// Data of jobs, and headers, which are never shown.
-const DATA: [&str; 5] = ["args", "error", "headers", "meta", "result"];
+const DATA: [&str; 6] = ["args", "error", "headers", "meta", "progress", "result"];
 /// Deepest value that an entry shows.
 const DEPTH: usize = 12;
 
@@ -111,7 +111,7 @@ fn bounded(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields
 }
 
-/// Bytes of a field in JSON, with its separators.
+/// Returns the size of a field in JSON, with its separators.
 fn size(name: &str, value: &Value) -> usize {
     Value::String(name.to_owned()).to_string().len() + value.to_string().len() + 2
 }

@@ -21,13 +21,13 @@ enum Break {
     Replaced { sequence: u64 },
     #[error("entries {from} to {to} are missing")]
     Missing { from: u64, to: u64 },
-    #[error("entry {sequence} stands in the wrong place: entries were reordered")]
+    #[error("entry {sequence} is in the wrong place: entries were reordered")]
     Reordered { sequence: u64 },
-    #[error("journal entry {number} has no valid hash, although it follows entries that have")]
+    #[error("journal entry {number} has no valid hash, although earlier entries have one")]
     Unchained { number: u64 },
     #[error("the log was cut off at its end: entries {from} to {to} are missing")]
     CutOff { from: u64, to: u64 },
-    #[error("entry {sequence} is not the one that the head of the log names")]
+    #[error("entry {sequence} does not match the head of the log")]
     OtherEnd { sequence: u64 },
     #[error("the head of the log is missing or unreadable, so entries may be missing at its end")]
     NoHead,
@@ -68,7 +68,7 @@ struct Chain {
     /// The head before the first entry was read.
     head: Option<Head>,
     last: Option<(u64, String)>,
-    /// Entries that are not where they should be. They may follow, and then entries were moved.
+    /// Range of missing entries. If they follow later, entries were reordered.
     missing: Option<(u64, u64)>,
 }
 
@@ -98,7 +98,7 @@ impl Chain {
             return Err(Break::Reordered { sequence });
         }
         if sequence > expected {
-            // Retention removes entries in their order, so the last one before this is the last to go.
+            // Retention removes entries in order: if the entry before this one has expired, so have all earlier ones.
             if !link.previous_kept_until.is_some_and(|until| self.has_expired(until)) {
                 self.missing = Some((expected, sequence - 1));
                 return Ok(());

@@ -53,7 +53,7 @@ impl AuditFile {
 
     pub(super) fn append(&self, line: String) {
         if self.thread.try_send(Order::Line(line)).is_err() {
-            tracing::error!("audit file is too slow; entry left out of it, but it is in the store");
+            tracing::error!("audit file is too slow, so it misses an entry; the store has the entry");
         }
     }
 }
@@ -87,7 +87,10 @@ impl Appender {
                 Err(error) => {
                     is_troubled = true;
                     let path = self.path.display();
-                    tracing::error!(%error, %path, "cannot write the audit file; its entries are in the store");
+                    tracing::error!(
+                        %error, %path,
+                        "cannot write the audit file; check the disk; the store has all entries"
+                    );
                 }
             }
         }

@@ -17,8 +17,8 @@ pub(crate) const KEEP: Duration = Duration::from_secs(400 * 24 * 3600);
 const HEAD: &str = "head";
 /// Attempts to append while other servers append too. Each attempt fails only if another server succeeds.
 const ATTEMPTS: usize = 100;
-/// Longest subject of a journal entry, in characters of a path.
-const SUBJECT_CHARS: usize = 200;
+/// Longest subject of a journal entry, in bytes of a path.
+const SUBJECT_BYTES: usize = 200;
 
 /// Version and value of the head, if there is one.
 type KnownHead = Option<(u64, Head)>;
@@ -50,7 +50,7 @@ struct Waiting {
 }
 
 impl AuditLog {
-    /// A log that is also appended to a file.
+    /// Creates a log that is also appended to a file.
     pub(crate) fn with_file(file: Option<AuditFile>) -> Self {
         Self { state: Mutex::default(), file }
     }
@@ -143,10 +143,10 @@ fn next_writes(
     let (mut last, mut entries, mut texts) = (head.map(|(_, head)| head.clone()), Vec::new(), Vec::new());
     for act in acts {
         let (text, next) = chain::seal(act, (at, at.after(KEEP)), last.as_ref()).map_err(json)?;
-        let subject: String = act.path.chars().take(SUBJECT_CHARS).collect();
+        let subject = &act.path[..act.path.floor_char_boundary(SUBJECT_BYTES)];
         entries.push(Append {
             journal: journal.clone(),
-            subject: Subject::new(&subject)?,
+            subject: Subject::new(subject)?,
             value: Document::new(text.clone().into_bytes())?,
             keep: Some(KEEP),
         });

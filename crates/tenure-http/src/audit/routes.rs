@@ -65,7 +65,7 @@ pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Resp
     Ok(secret(json(StatusCode::OK, &AuditPage { items, next_cursor })))
 }
 
-/// Returns an entry as JSON. One with a hash is returned byte for byte, so that clients can verify it.
+/// Returns an entry as JSON. An entry with a hash keeps its bytes, so that clients can verify it.
 fn document(entry: &JournalEntry) -> Option<Box<RawValue>> {
     let text = entry.value.as_bytes();
     if chain::link(text).is_some() {

@@ -70,7 +70,7 @@ impl Target {
     }
 }
 
-/// Kind of the objects below a path, such as `queue` for `/v1/queues/{name}/pause`.
+/// Returns the kind of the objects below a path, such as `queue` for `/v1/queues/{name}/pause`.
 fn kind(path: &'static str) -> &'static str {
     let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != "v1");
     match parts.next().unwrap_or_default() {

@@ -14,8 +14,8 @@ const USUAL_PORTS: [u16; 2] = [80, 443];
 /// Longest host name, in bytes.
 const NAME_BYTES: usize = 253;
 
-/// Rules for the addresses that the server calls for its clients. Without any rule these are public addresses over https on
-/// the ports 80 and 443.
+/// Rules for the addresses that the server calls for its clients. Without any rule, these are public addresses over
+/// https on the ports 80 and 443.
 #[derive(Debug, Clone, Default)]
 pub struct Egress {
     allow: Vec<EgressRule>,
@@ -40,7 +40,7 @@ enum Place {
 }
 
 impl Egress {
-    /// Creates rules. A rule that denies counts before one that allows, except for `*`: to deny all leaves what is allowed.
+    /// Creates rules. A deny rule takes precedence over an allow rule, except for `*`: it denies only the rest.
     #[must_use]
     pub fn new(allow: Vec<EgressRule>, deny: Vec<EgressRule>) -> Self {
         Self { allow, deny }

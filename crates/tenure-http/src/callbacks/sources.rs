@@ -12,6 +12,8 @@ use crate::wire::origin;
 
 /// As much is told of what went wrong.
 const DETAIL_CHARS: usize = 1_000;
+/// Detail of an error in a store with encryption: its job shows the error itself.
+const ENCRYPTED: &str = "(encrypted)";
 /// Jobs of a page, or records of slots, that are looked at.
 const PAGE: usize = 200;
 /// Pages that are looked at: what has ended beyond that is told the next time.
@@ -52,7 +54,7 @@ impl Ends {
         let (mut found, mut last) = (Vec::new(), self.since);
         for _ in 0..PAGES {
             let page = tenure.jobs().page(ask.clone()).await?;
-            found.extend(page.jobs.iter().filter_map(|job| of_job(job, hiding)));
+            found.extend(page.jobs.iter().filter_map(|job| of_job(job, (tenure, hiding))));
             last = page.jobs.last().and_then(ended_at).unwrap_or(last).max(last);
             ask.after = page.next;
             if page.next.is_none() {
@@ -75,11 +77,11 @@ pub(crate) async fn one(
     (tenure, hiding): (&Tenure, &Hiding),
     id: JobId,
 ) -> Result<Option<EventDocument>, Error> {
-    Ok(tenure.store().job(id).await?.as_ref().and_then(|job| of_job(job, hiding)))
+    Ok(tenure.store().job(id).await?.as_ref().and_then(|job| of_job(job, (tenure, hiding))))
 }
 
 /// What is hidden is told to nobody: who hears of it need not have any right.
-fn of_job(job: &JobRecord, hiding: &Hiding) -> Option<EventDocument> {
+fn of_job(job: &JobRecord, (tenure, hiding): (&Tenure, &Hiding)) -> Option<EventDocument> {
     let State::Finished { at, end } = job.state else { return None };
     // An event about a delivery would be delivered.
     if job.kind.is_own() {
@@ -96,7 +98,10 @@ fn of_job(job: &JobRecord, hiding: &Hiding) -> Option<EventDocument> {
     let mut event = EventDocument::of(event_type, event_id, &id, at);
     event.queue = Some(job.queue.as_str().to_owned());
     event.kind = Some(job.kind.as_str().to_owned());
-    let failed = |message: &str| json!({ "detail": cut(&hiding.text(message)), "attempt": job.attempt });
+    // The journal of events is not encrypted.
+    let is_encrypted = !tenure.encryption_keys().is_empty();
+    let detail = |message: &str| if is_encrypted { ENCRYPTED.to_owned() } else { cut(&hiding.text(message)) };
+    let failed = |message: &str| json!({ "detail": detail(message), "attempt": job.attempt });
     event.data = json!({
         "job_id": id,
         "kind": job.kind.as_str(),

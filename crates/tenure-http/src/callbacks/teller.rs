@@ -54,11 +54,17 @@ impl Teller {
     pub(crate) async fn run(&self, tenure: &Tenure, recorder: &Recorder) {
         let clock = tenure.store().clock();
         let mut follow: Option<Follow> = None;
+        let mut logged = String::new();
         loop {
             match look(tenure, recorder, &mut follow).await {
-                Ok(()) => {}
+                Ok(()) => logged.clear(),
                 Err(error) => {
-                    tracing::warn!(%error, "failed to create webhook deliveries; retrying");
+                    // Once for each cause of an outage.
+                    let why = error.to_string();
+                    if why != logged {
+                        tracing::warn!(error = why, "failed to create webhook deliveries; retrying");
+                        logged = why;
+                    }
                     clock.sleep(AFTER_FAULT).await;
                     continue;
                 }

@@ -1,7 +1,7 @@
 //! Waiting jobs of access tokens that have a quota of them.
 //!
-//! The store has no counter by token, so a server counts seldom and calculates in between: after a count, the token has room
-//! for the rest of its quota, and only when that is used up, the server counts again.
+//! The store has no counter by token, so a server counts seldom and calculates in between. After a count, the token has
+//! room for the rest of its quota. The server counts again only when that room is used up.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::quota::Exceeded;
 const MOST: usize = 10_000;
 /// Least time between two counts for one name.
 const APART: Duration = Duration::from_secs(1);
-/// A count that took long is followed by so many times the pause, so that counting costs at most a twentieth of the time.
+/// Pause after a count, as a multiple of its duration: counting takes at most a twentieth of the time.
 const PAUSES: u32 = 20;
 
 /// Room for the waiting jobs of tokens, by their name.
@@ -33,7 +33,7 @@ struct Budget {
     counted: Option<usize>,
     /// Jobs that were accepted since that count began.
     accepted: usize,
-    /// Time before which they are not counted again.
+    /// Earliest time of the next count.
     not_before: Option<Moment>,
     /// Changes when the count ends that is in progress.
     counting: Option<Counting>,
@@ -53,8 +53,8 @@ enum Step {
 }
 
 impl WaitingJobs {
-    /// Makes room for one more waiting job of this owner, and refuses it if the owner has as many as the quota allows. Other
-    /// servers may accept jobs at the same moment, so the quota can be exceeded by as many as they accept between two counts.
+    /// Admits one more waiting job of this owner, or refuses it if the quota is used up. Other servers may accept jobs
+    /// at the same moment, so the quota can be exceeded by the jobs that they accept between two counts.
     pub(crate) async fn admit(&self, tenure: &Tenure, owner: &str, most: usize) -> Result<(), Problem> {
         loop {
             let now = tenure.store().clock().moment();
@@ -69,7 +69,7 @@ impl WaitingJobs {
                     ended
                 }
             };
-            // A count that was aborted has ended as well.
+            // An error means that the count was aborted, so it has ended, too.
             let _ = ended.changed().await;
             let failed = ended.borrow().clone();
             failed.map_or(Ok(()), Err)?;
@@ -99,7 +99,7 @@ impl WaitingJobs {
             }),
             None => {
                 let (end, ended) = watch::channel(None);
-                (budget.accepted, budget.counting) = (0, Some(ended));
+                (budget.counted, budget.accepted, budget.counting) = (None, 0, Some(ended));
                 Step::Count(end)
             }
         }

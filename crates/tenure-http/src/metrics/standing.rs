@@ -16,7 +16,7 @@ use crate::callbacks::delivery;
 
 /// The queue of operations on many jobs.
 const BULK_QUEUE: &str = "tenure.bulk";
-/// Queues that have series of their own. All others are counted together.
+/// Maximum number of queues with separate series. All others are counted together.
 const MOST_QUEUES: usize = 1_000;
 /// Leases that are looked at, at most. If there are more names it tells of fewer than are held.
 const MOST_LEASES: usize = 10 * limits::PAGE_LEASES;
@@ -161,7 +161,7 @@ impl Standing {
     }
 }
 
-/// The queues that have series of their own: the busiest ones.
+/// The busiest queues, which have separate series.
 struct Shown<'a> {
     queues: BTreeSet<&'a str>,
 }

@@ -9,6 +9,18 @@ use crate::once;
 use crate::routes::Endpoint;
 use crate::wire::shape;
 
+/// Lists whose cursor is the name or ID of an entry.
+const BY_NAME: [&str; 8] = [
+    "/v1/endpoints",
+    "/v1/kinds",
+    "/v1/leases",
+    "/v1/limits",
+    "/v1/queues",
+    "/v1/stats",
+    "/v1/webhooks",
+    "/v1/workers",
+];
+
 pub(super) fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     let path = endpoint.path;
     let of_path = parts(path).map(|name| parameter(path, name, "path", "Identifier"));
@@ -79,9 +91,7 @@ fn parameter(path: &str, name: &str, place: &str, about: &str) -> Value {
         "count" => (json!({ "type": "integer", "minimum": 1, "maximum": 1000 }), false),
         "after_schedule" => (json!({ "type": "string", "pattern": shape::NAME }), false),
         "after_run" => (json!({ "type": "string", "pattern": shape::RUN }), false),
-        "cursor" if matches!(path, "/v1/leases" | "/v1/limits") => {
-            (json!({ "type": "string", "minLength": 1 }), false)
-        }
+        "cursor" if BY_NAME.contains(&path) => (json!({ "type": "string", "minLength": 1 }), false),
         "cursor" if path == "/v1/schedules" => (json!({ "type": "string", "pattern": shape::NAME }), false),
         "cursor" if path == "/v1/tokens" => (json!({ "type": "string", "pattern": "^[0-9a-f]{12}$" }), false),
         "cursor" if path.ends_with("/history") || path == "/v1/audit" => {

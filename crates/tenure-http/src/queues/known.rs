@@ -74,8 +74,12 @@ impl KnownQueues {
 
     async fn refresh(&self, tenure: &Tenure) -> Result<(), Problem> {
         let now = tenure.store().clock().moment();
-        if self.lock().as_ref().is_some_and(|met| now.since(met.at) < BELIEVED) {
-            return Ok(());
+        if let Some(met) = self.lock().as_mut() {
+            if now.since(met.at) < BELIEVED {
+                return Ok(());
+            }
+            // Other requests use the old copy while this one asks the store.
+            met.at = now;
         }
         let queues = tenure.queues().list().await?;
         let lease = |queue: &tenure::QueueInfo| Some((queue.name.clone(), queue.terms.lease?));

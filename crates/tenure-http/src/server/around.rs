@@ -91,7 +91,7 @@ async fn numbered(State(api): State<Api>, mut request: Request, next: Next) -> R
     let drawn = || HeaderValue::from_str(&api.tenure().new_id().to_string()).ok();
     let number = given.cloned().or_else(drawn);
     let trace = trace::parent(request.headers()).and_then(|parent| HeaderValue::from_str(parent).ok());
-    // The audit log shows it as well.
+    // The audit log reads the ID from the request.
     if let Some(number) = &number {
         request.headers_mut().insert(REQUEST_ID, number.clone());
     }

@@ -481,7 +481,7 @@ const HEADERS: usize = 100;
 
 /// Scheme of the client's request, for the URLs and cookies of the response.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-/// Handshakes in progress per address. So one address cannot take all connections with handshakes that it never finishes.
+/// Maximum number of handshakes in progress per address, so that one address cannot use up all connections.
 const HANDSHAKES_PER_ADDRESS: usize = 1_000;
 /// Tells a browser to use only https for a year.
 const ONLY_HTTPS: HeaderValue = HeaderValue::from_static("max-age=31536000");
@@ -514,7 +514,7 @@ impl Connection {
         // Only HTTP/1.1: detecting the version would wait for the client's first bytes without a limit.
         let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
         let http1 = &mut builder.http1();
-        // `Heads` does this: here a connection that is idle between two requests would count as slow.
+        // `Heads` has this timeout, because hyper's would also end connections that are idle between requests.
         http1.timer(TokioTimer::new()).header_read_timeout(None);
         http1.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
         let (routes, phase) = (TowerToHyperService::new(app), Phase::new());

@@ -139,7 +139,7 @@ pub struct QueueStats {
     pub paused: bool,
     /// Number of jobs by state, without states that have none. A job counts as scheduled until it is found due.
     pub jobs: BTreeMap<&'static str, u64>,
-    /// The same by kind; at most 1000 kinds.
+    /// Number of jobs by kind; at most 1000 kinds.
     pub lanes: Vec<LaneStats>,
     /// Due time of the oldest due job; omitted if no job is due.
     pub oldest_due_at: Option<String>,

@@ -10,15 +10,15 @@ use super::roll::{ALIVE, APART, is_within};
 use crate::access::Reach;
 use crate::quota::{Exceeded, Quotas};
 
-/// For so long a queue counts as served by a worker that has claimed from it and is alive.
+/// Time that a live worker counts as serving a queue after its last claim from it.
 const KNOWN: Duration = Duration::from_secs(3_600);
-/// Claims from different queues that are remembered of one worker.
+/// Maximum number of remembered claims of one worker, from different queues.
 const CLAIMS: usize = 32;
 /// Share of each worker in the bytes of its token. Workers that serve few queues leave room for those that serve many.
 const BYTES_PER_WORKER: usize = 8 * 1024;
-/// Bytes of the largest description of one worker: that of 1,000 queues, with a few kinds each.
+/// Maximum size of one worker's description: room for 1,000 queues with a few kinds each.
 const BYTES_OF_ONE: usize = 1024 * 1024;
-/// All tokens together may have so many times the workers and the bytes of one token.
+/// Quotas of all tokens together, as a multiple of the quotas of one token.
 const SHARES: usize = 10;
 /// Setting that raises the quotas.
 const SETTING: &str = "--workers-per-token";
@@ -224,7 +224,7 @@ impl Usage {
 }
 
 impl Heard {
-    /// Records a claim; returns `true` if the worker serves something by it that was not known.
+    /// Records a claim. Returns `true` if it names a queue or kinds that are new for this worker.
     fn take(&mut self, mut claimed: Claimed, slots: Option<u32>) -> bool {
         // A worker without room claims nothing for a while, but still serves its queues.
         self.claims.retain(|before| !before.is_forgotten(claimed.at));
@@ -237,7 +237,7 @@ impl Heard {
             std::mem::take(&mut self.claims).into_iter().partition(|before| before.meets(&lines));
         drop(lines);
         self.claims = others;
-        // It asks for as many jobs as it has room for, and may have had more room before.
+        // A worker asks for as many jobs as it has room for, so an earlier claim may show more slots.
         let most = met.iter().map(|before| before.slots).fold(claimed.slots, u32::max);
         claimed.slots = slots.unwrap_or(most);
         for serves in &mut claimed.serves {
@@ -290,7 +290,7 @@ impl Claimed {
         now.since(self.at) >= KNOWN
     }
 
-    /// Returns `true` if it names one of these lines: then a claim with these takes its place.
+    /// Returns `true` if the claim names one of these lines. A new claim with these lines replaces it.
     fn meets(&self, lines: &BTreeSet<Line<'_>>) -> bool {
         self.serves.iter().any(|serves| lines.contains(&line(serves)))
     }
@@ -300,7 +300,7 @@ impl Claimed {
     }
 }
 
-/// Returns the size of a worker once it has sent this claim. Nothing is copied for that: the claim may be refused.
+/// Returns the size of a worker with this claim. It copies nothing, because the claim may be refused.
 fn bytes_with(before: Option<&Heard>, claimant: &Claimant<'_>, ask: &Reserve, now: Moment) -> usize {
     let lines: BTreeSet<Line<'_>> = ask.wants.iter().map(line_of_want).collect();
     let claims = before.into_iter().flat_map(|heard| &heard.claims);
@@ -390,7 +390,7 @@ mod tests {
         let heard = note(&mut book, 1, 3, &["chat"], None).expect("that is new");
         let both = (8, vec![("chat".to_owned(), 3), ("mail".to_owned(), 5)]);
         assert_eq!(shown(&heard), both);
-        // Its room at the moment is not all that it can do, and no reason to tell the store.
+        // The worker's current room is less than its slots, and no reason to update the store.
         assert!(note(&mut book, 2, 1, &["mail"], None).is_none());
         assert_eq!(shown(&note(&mut book, 20, 2, &["mail"], None).expect("it is time")), both);
         let heard = note(&mut book, 40, 2, &["mail"], Some(4)).expect("it is time");
@@ -403,7 +403,7 @@ mod tests {
         note(&mut book, 0, 5, &["a", "b"], None);
         let heard = note(&mut book, 1, 5, &["a", "b", "c"], None).expect("that is new");
         assert_eq!((heard.slots(), heard.serves().len()), (5, 3));
-        // It no longer serves a queue from which it has not claimed for an hour.
+        // A worker stops serving a queue one hour after its last claim from it.
         note(&mut book, 5_000, 5, &["d"], None);
         let heard = note(&mut book, 5_020, 5, &["d"], None).expect("it is time");
         assert_eq!(shown(&heard), (5, vec![("d".to_owned(), 5)]));
@@ -427,7 +427,7 @@ mod tests {
         Kinds::Only(kinds.into())
     }
 
-    /// The sum of all that the book contains, counted anew.
+    /// Returns the usage of all workers in the book, recounted.
     fn recounted(book: &WorkerBook) -> Usage {
         let mut usage = Usage::default();
         book.workers.values().for_each(|heard| usage.add(heard.bytes()));

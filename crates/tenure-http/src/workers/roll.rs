@@ -226,8 +226,8 @@ impl WorkerDocument {
     }
 }
 
-/// Returns the workers that are reached, each with the key by which the list is sorted: first those that are alive, by ID, then
-/// those that are lost, the latest loss first.
+/// Returns the workers within the caller's reach, each with its sort key: live workers by ID, then lost workers, the
+/// latest loss first.
 async fn all(api: &Api) -> Result<Vec<(String, WorkerDocument)>, Problem> {
     let (hosts, lost) = (api.tenure().hosts().await?, api.tenure().lost_hosts().await?);
     let told = api.commands().all(api.tenure()).await?;

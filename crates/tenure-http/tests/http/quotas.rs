@@ -33,7 +33,7 @@ async fn a_token_with_too_many_workers_learns_which_setting_raises_its_quota() {
     assert_eq!(problem["quota"], "workers_per_token");
     assert_eq!(problem["limit"], 1_000);
     assert_eq!(problem["setting"], "--workers-per-token");
-    // Those that it has go on, a claim without an ID needs no place, and the other token has its own quota.
+    // The token's workers go on, a claim without an ID needs no place, and the other token has its own quota.
     for (token, claim) in [(&one, claim(7)), (&one, "{}".to_owned()), (&other, claim(2_000))] {
         assert_eq!(ask(&guarded, "POST", "/v1/claim", token, &claim).await.status, 200);
     }
@@ -64,7 +64,7 @@ const BOUNDED: [(&str, &str); 9] = [
     ("/v1/events", "pages by `after`, because new events come at the end"),
 ];
 
-/// Each GET route × the schema of its answer.
+/// Checks each GET route against the schema of its response.
 #[tokio::test]
 async fn every_list_has_pages_or_a_bound() {
     let document = Service::new().get("/openapi.json").await.json();

@@ -133,7 +133,7 @@ fn copied(folder: &Path, name: &str) {
     std::fs::copy(file(&format!("{name}.key")), folder.join("tls.key")).unwrap();
 }
 
-/// The certificate that a server shows, once it is this one; the last one if it never is.
+/// Waits until a server shows this certificate, and returns the last one that it showed.
 async fn shown(clock: &ManualClock, address: SocketAddr, wanted: &str) -> CertificateDer<'static> {
     let wanted = certificates(wanted).remove(0);
     let mut shown = wanted.clone();
@@ -227,7 +227,7 @@ async fn only_clients_with_a_valid_certificate_of_the_ca_are_let_in() {
     let optional = guarded(&clock, true).await;
     assert!(ask(optional.address, None, "GET /livez", "").await.unwrap().starts_with("HTTP/1.1 200"));
     assert!(ask(optional.address, Some("stranger"), "GET /livez", "").await.is_err());
-    // Once it has expired by the server's own clock.
+    // By the server's clock, the certificate has expired now.
     clock.step_to("2120-01-02T00:00:00Z".parse().unwrap());
     assert!(ask(required.address, Some("billing"), "GET /livez", "").await.is_err());
 }

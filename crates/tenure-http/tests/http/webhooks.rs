@@ -418,7 +418,7 @@ async fn a_delivery_is_neither_made_nor_taken_by_others() {
     assert_eq!(serving.ask("POST", "/v1/claim", r#"{"queues":["tenure.webhooks"]}"#).await.0, 422);
 }
 
-/// The settings of an operator may refer to files and commands. A client must not read the server's files by it.
+/// The settings of an operator may refer to files and commands. Clients must not read the server's files with them.
 #[tokio::test]
 async fn a_reference_that_a_client_sends_is_no_more_than_its_text() {
     let (place, receiver) = (Place::new(), Receiver::new().await);

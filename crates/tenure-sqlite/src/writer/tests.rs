@@ -134,7 +134,7 @@ fn a_write_after_one_that_was_undone_still_tells_of_the_writes_of_other_processe
     undone.try_recv().unwrap().unwrap_err();
     assert_eq!(writer.bulletin.calls(), calls);
     count(&writer, "PRAGMA max_page_count = 1000000");
-    // A claim of no job writes nothing that others would be told of.
+    // A claim of no job writes nothing that would notify others.
     let (nothing, _) = reserve(0);
     writer.write(vec![nothing]);
     assert!(writer.bulletin.calls() > calls);

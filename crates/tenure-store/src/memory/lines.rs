@@ -20,7 +20,7 @@ impl Lines {
         }
     }
 
-    /// The text of a line, to be replaced.
+    /// Returns the text of a line, to replace it.
     pub fn text_mut(&mut self, delivery: u32, number: u32) -> Option<&mut String> {
         let kept = self.of_delivery.get_mut(&delivery)?;
         kept.iter_mut().find(|line| line.number == number).map(|line| &mut line.text)

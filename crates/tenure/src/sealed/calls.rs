@@ -1,4 +1,4 @@
-//! Every call of the contract goes to the store beneath, with encrypted values.
+//! Forwards every call of the contract to the inner store, with encrypted values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Jobs for SealedStore {
             let mut sealed = self.vault.seal_jobs(&batch)?;
             let answer = self.told(self.inner.enqueue(sealed.clone())).await?;
             let Enqueued::Refused { index, refusal: Refusal::IdTaken(_) } = answer else { return Ok(answer) };
-            // Jobs that another key encrypted, or none, are repeated with the bytes that are stored.
+            // A repeated job may be stored under another key or plain: enqueue it again with its stored bytes.
             for (sealed, new) in sealed.iter_mut().zip(&batch).skip(index) {
                 self.as_stored(sealed, new).await?;
             }
@@ -100,7 +100,7 @@ impl Jobs for SealedStore {
 }
 
 impl SealedStore {
-    /// Gives a repeated job the args as they are stored, if they are the same.
+    /// Replaces the args of a repeated job with the stored bytes, if both are the same args.
     async fn as_stored(&self, sealed: &mut NewJob, new: &NewJob) -> Result<(), Fault> {
         let Some(stored) = self.inner.job(new.id).await? else { return Ok(()) };
         let args = stored.args.clone();

@@ -9,7 +9,7 @@ use tenure_store::{Fault, Reservation, Store};
 use super::envelope::Shut;
 use super::vault::{Opened, Vault};
 
-/// The time before a job whose args cannot be decrypted is looked at again. It doubles with each delivery.
+/// First delay of a job whose args cannot be decrypted. The delay doubles with each delivery.
 const SHORTEST_WAIT: Duration = Duration::from_secs(60);
 const DOUBLINGS: u32 = 6;
 
@@ -29,16 +29,17 @@ pub(super) async fn open_claim(
             }
         }
     }
-    if !given_back.is_empty()
-        && let Err(fault) = inner.settle(given_back, None).await
-    {
+    let gave_back = !given_back.is_empty();
+    if gave_back && let Err(fault) = inner.settle(given_back, None).await {
         // The jobs of this host return when their leases expire.
-        tracing::warn!(%fault, "cannot give back jobs whose args are encrypted");
+        tracing::warn!(%fault, "cannot give back unreadable jobs; they return when their leases expire");
     }
-    Ok(Reservation { jobs, due_in: claim.due_in })
+    // Behind the jobs that were given back there may be others.
+    let due_in = if gave_back { Some(Duration::ZERO) } else { claim.due_in };
+    Ok(Reservation { jobs, due_in })
 }
 
-/// The right key may be loaded later, so the job waits, keeps its attempts and shows the reason.
+/// Gives a job back. It waits for a key that may be loaded later, keeps its attempts and shows the reason.
 fn give_back(reserved: Reserved, shut: &Shut) -> Settlement {
     let doublings = reserved.job().delivery.saturating_sub(1).min(DOUBLINGS);
     let later = Verdict::Snoozed(Due::In(SHORTEST_WAIT * 2_u32.pow(doublings)));

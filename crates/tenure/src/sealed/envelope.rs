@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Each value has its own data key, which is wrapped under a key of the keyring. Data key, salt and nonce are derived
-//! from the key, the place and the value, so equal values at one place have equal envelopes: repeating a call is
-//! recognized as a repetition. No pair of key and nonce ever encrypts two different values, without any randomness.
+//! from the key, the place and the value, so equal values at one place have equal envelopes. The store thus recognizes
+//! a repeated call. No pair of key and nonce ever encrypts two different values, without any randomness.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub(super) struct Place<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     Job,
-    /// The args of a schedule are those of its jobs as well.
+    /// A schedule, whose args its jobs share.
     Timer,
 }
 
@@ -128,11 +128,11 @@ pub(super) fn seal(key: &Key, place: Place<'_>, plain: &[u8]) -> Result<Vec<u8>,
 /// Decrypts the envelope of a value at this place.
 ///
 /// # Errors
-/// The key that is missing, or that the value is not what was written here.
+/// The key is missing, or the value was not written at this place.
 pub(super) fn open(keys: &Keyring, place: Place<'_>, sealed: &[u8]) -> Result<Vec<u8>, Shut> {
     let parts = Parts::of(sealed).ok_or_else(|| Shut::Broken("the value is cut or damaged".to_owned()))?;
     let key = keys.key(parts.key).ok_or_else(|| Shut::NoKey(parts.key.to_owned()))?;
-    let broken = || Shut::Broken(format!("the value is damaged, moved or of another key {}", parts.key));
+    let broken = || Shut::Broken(format!("damaged or moved value, or another key named {}", parts.key));
     let wrapping = derived(key.bytes(), b"wrap", &[parts.salt]);
     let data_key = decrypt(&wrapping, first(parts.nonce), parts.head, parts.wrapped).ok_or_else(broken)?;
     let data_key: Zeroizing<[u8; KEY_BYTES]> =

@@ -35,7 +35,7 @@ impl Events {
         events
     }
 
-    /// Passes on what has happened by now. A call that changes something does so before it answers.
+    /// Forwards all events so far. A call that changes something does this before it answers.
     pub(super) fn forward(&self) {
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

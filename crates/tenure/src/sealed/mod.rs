@@ -42,7 +42,7 @@ impl SealedStore {
         Self { inner, vault, events }
     }
 
-    /// Waits for a call that may change something. Its events are there before its answer.
+    /// Waits for a call that may change something, and forwards its events before its answer.
     async fn told<T>(&self, call: Answer<'_, T>) -> Result<T, Fault> {
         let answer = call.await;
         if let Some(events) = &self.events {

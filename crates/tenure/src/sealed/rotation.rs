@@ -69,7 +69,7 @@ impl Encryption for SealedStore {
             let page = self.inner.timers(ask).await?;
             let mut rotated = Rotated { looked_at: 0, encrypted: 0, skipped: 0, next: page.next };
             if page.timers.iter().any(|timer| timer.next.is_some_and(|next| next <= page.now)) {
-                // Runs that are due are decided by the schedule as it is.
+                // Fire due runs before the schedule is replaced.
                 self.inner.fire(limits::FIRE_TIMERS).await?;
             }
             for timer in page.timers {
@@ -148,9 +148,11 @@ impl SealedStore {
             }
         }
         for some in rewrites.chunks(limits::REWRITES) {
-            // A value that has changed since was written with the current key of its writer.
             let done = self.inner.rewrite(some.to_vec()).await?;
-            rotated.encrypted += done.into_iter().filter(|done| *done).count() as u64;
+            let encrypted = done.iter().filter(|done| **done).count();
+            rotated.encrypted += encrypted as u64;
+            // A value that has changed since may be under an older key of its writer.
+            rotated.skipped += (done.len() - encrypted) as u64;
         }
         Ok(())
     }
@@ -206,8 +208,8 @@ impl SealedStore {
         let set = TimerEdit::Set(Box::new(self.vault.seal_timer(plain)?));
         match self.inner.edit_timer(timer.name(), seen, set).await? {
             TimerEdited::Set(_) => rotated.encrypted += 1,
-            // Another program has set it meanwhile, with its own current key.
-            TimerEdited::Acted(_) | TimerEdited::Otherwise => {}
+            // Another program has changed it meanwhile, perhaps with an older key.
+            TimerEdited::Acted(_) | TimerEdited::Otherwise => rotated.skipped += 1,
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use tenure_core::{Condition, Invalid};
 use tenure_store::{Fault, Filter};
 
-/// Refuses a filter that looks into encrypted values: the store beneath sees only envelopes.
+/// Refuses a filter that looks into encrypted values: the inner store sees only envelopes.
 pub(super) fn check(filter: &Filter) -> Result<(), Invalid> {
     match filter.conditions.iter().find_map(encrypted_part) {
         Some(what) => Err(Invalid::new("search", what, "use kind, queue, tags or time instead")),
@@ -16,7 +16,7 @@ pub(super) fn fault(wrong: &Invalid) -> Fault {
     Fault::Broken(wrong.to_string())
 }
 
-/// Returns what a condition looks into, if that may be encrypted.
+/// Returns a phrase for the encrypted values that a condition searches, if any.
 fn encrypted_part(condition: &Condition) -> Option<&'static str> {
     match condition {
         Condition::Not(other) => encrypted_part(other),

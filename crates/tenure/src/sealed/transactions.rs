@@ -7,7 +7,7 @@ use tenure_store::{Answer, Call, Enqueued, Fault, Held, Joint};
 
 use super::SealedStore;
 
-/// Offered only if the store beneath takes part in transactions.
+/// Available only if the inner store supports transactions of the caller.
 impl Joint for SealedStore {
     fn prepare<'a>(&'a self, jobs: &'a [NewJob]) -> Answer<'a, ()> {
         Box::pin(async move { self.inner_joint()?.prepare(jobs).await })

@@ -15,7 +15,7 @@ use super::envelope::{self, Field, Owner, Place, Shut};
 use super::keyring::Keyring;
 
 /// The first bytes of an encrypted value in JSON; the second part is the encoded magic number of an envelope.
-const JSON_HEAD: &str = "{\"$sealed\":\"VE5SR";
+const JSON_HEAD: &str = Args::ENCRYPTED;
 const JSON_TAIL: &str = "\"}";
 const TEXT_HEAD: &str = "$sealed:VE5SR";
 /// The length of the marks in front of an encoded envelope.
@@ -45,14 +45,14 @@ fn json_envelope(json: &[u8]) -> Option<Vec<u8>> {
     Some(URL_SAFE_NO_PAD.decode(encoded).unwrap_or_default())
 }
 
-/// Returns an envelope in a text with what stands before it, such as a category; `None` if there is none.
+/// Returns the envelope in a text and the prefix before it, such as a category; `None` if there is none.
 fn text_envelope(text: &str) -> Option<(&str, Vec<u8>)> {
     let (before, encoded) = text.split_at(text.find(TEXT_HEAD)?);
     Some((before, URL_SAFE_NO_PAD.decode(&encoded[TEXT_MARK..]).unwrap_or_default()))
 }
 
-/// Returns the name of the key with which a JSON value or a text is encrypted: empty if its envelope is damaged, and
-/// `None` if it is not encrypted.
+/// Returns the name of the key that encrypted a JSON value or a text; `None` if it is not encrypted. The name is empty
+/// if the envelope is damaged.
 pub(super) fn key_of(value: &[u8]) -> Option<String> {
     let text = || Some(text_envelope(std::str::from_utf8(value).ok()?)?.1);
     let envelope = json_envelope(value).or_else(text)?;
@@ -90,7 +90,7 @@ impl Vault {
         Ok(sealed.map_or(args, |sealed| Args::stored(&sealed)))
     }
 
-    /// The path of a result may be as telling as the result: both go into one value.
+    /// Encrypts an output. The path of a result may be secret, too, so both go into one value.
     pub(super) fn seal_output(&self, id: &JobId, output: Output) -> Result<Output, Fault> {
         let place = output.place.as_deref().unwrap_or_default();
         let plain = [place.as_bytes(), b"\n", &output.value].concat();
@@ -151,7 +151,7 @@ impl Vault {
         opened.map_or(text, |opened| opened.unwrap_or_else(|shut| shut.to_string()))
     }
 
-    /// The JSON text in place of a value that cannot be decrypted.
+    /// Returns the JSON text that replaces a value that cannot be decrypted.
     fn shown(shut: &Shut) -> Vec<u8> {
         serde_json::Value::String(shut.to_string()).to_string().into_bytes()
     }

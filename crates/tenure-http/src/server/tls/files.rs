@@ -28,7 +28,7 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// CA certificates that sign the certificates of clients. Default: clients show none.
     pub client_ca: Option<PathBuf>,
-    /// Accepts clients without a certificate as well.
+    /// Also accepts clients without a certificate.
     pub is_client_certificate_optional: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct TlsError {
     why: String,
 }
 
-/// Tells one state of a file from another: a replaced file has another inode, a changed one another time.
+/// The state of a file: a replaced file has another inode, a changed file another time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamp(u64, u64, i64, i64);
 
@@ -100,7 +100,7 @@ impl TlsFiles {
         }
     }
 
-    /// The state of each file.
+    /// Returns the state of each file.
     pub(super) fn stamps(&self) -> Vec<Option<Stamp>> {
         let stamp = |path: &Path| {
             let found = std::fs::metadata(path).ok()?;
@@ -126,7 +126,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     if bytes.len() as u64 > FILE_BYTES { Err(wrong(path, "larger than 1 MiB".to_owned())) } else { Ok(bytes) }
 }
 
-/// The certificates in a file; at least one.
+/// Reads the certificates of a file, which must have at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
     match found {

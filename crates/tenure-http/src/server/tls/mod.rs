@@ -26,7 +26,7 @@ pub use files::{TlsError, TlsFiles};
 const LOOK: Duration = Duration::from_secs(10);
 /// First byte of a TLS connection.
 const HANDSHAKE: u8 = 0x16;
-/// Most of a plain request that is read before the refusal. Closing with unread bytes would reset the connection.
+/// Maximum bytes read of a plain request before the refusal. Closing with unread bytes would reset the connection.
 const PLAIN_BYTES: usize = 4096;
 
 /// TLS of a server, shared by its connections.
