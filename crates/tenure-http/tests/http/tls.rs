@@ -291,7 +291,8 @@ async fn a_certificate_has_one_token_and_its_actions_are_audited_under_the_name(
     let rotated = tokens.rotate(&bound.id, Duration::ZERO).await.unwrap_err().to_string();
     assert!(rotated.contains("bound to a certificate"), "{rotated}");
     let audit = ask(served.address, Some("billing"), "GET /v1/audit", "").await.unwrap();
-    assert!(audit.contains(&format!("billing ({})", bound.id)) && audit.contains("/v1/tokens"), "{audit}");
+    let actor = format!("\"who\":\"billing\",\"token_id\":\"{}\"", bound.id);
+    assert!(audit.contains(&actor) && audit.contains("/v1/tokens"), "{audit}");
     assert!(
         ask(served.address, Some("unbound"), "GET /v1/queues", "").await.unwrap().starts_with("HTTP/1.1 200")
     );
