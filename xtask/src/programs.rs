@@ -37,7 +37,11 @@ const DOCUMENTATION: &str = "the documentation and its examples";
 const BOOK: &str = "the book";
 
 /// More threads than processors: most tests wait for servers and processes.
-const THREADS: &str = "--test-threads=8";
+const THREADS: &str = "--test-threads=4";
+/// Threads of a program that runs beside few others.
+const MORE_THREADS: &str = "--test-threads=8";
+/// Programs that leave room for more threads: after a change in one crate, most of them do not run.
+const FEW: usize = 3;
 
 /// A module with a lane of its own: its tests take turns with one browser, for as long as all others of its program.
 const BROWSER: (&str, &str) = ("tenure_cli it", "browser::");
@@ -145,6 +149,10 @@ pub fn run(
             "{} programs have not changed since they passed; `cargo xtask ci` runs them, too",
             all - programs.len()
         );
+    }
+    if programs.len() <= FEW {
+        let threads = programs.iter_mut().flat_map(|program| &mut program.args).filter(|arg| *arg == THREADS);
+        threads.for_each(|arg| MORE_THREADS.clone_into(arg));
     }
     lanes::run(longest_first(programs), &texts, tally)
 }
