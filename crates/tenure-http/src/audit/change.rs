@@ -148,7 +148,7 @@ mod tests {
         let document = json!({
             "url": "https://ada:s1@hooks.example:8443/in?key=s2#s3",
             "secret": "whsec_s4", "token": "tenure_s5", "headers": { "authorization": "s6" },
-            "args": { "text": "s7" }, "params": { "db": [{ "password": "s8", "host": "db" }], "note": "pin=s9 x" },
+            "args": { "text": "s7" }, "progress": { "fraction": 0.5, "message": "s7" }, "params": { "db": [{ "password": "s8", "host": "db" }], "note": "pin=s9 x" },
             "links": { "self": "/v1/x" },
         });
         let shown = shown_of(document);

@@ -50,6 +50,18 @@ async fn servers_that_write_at_once_write_one_chain() {
 }
 
 #[tokio::test]
+async fn a_long_path_in_any_script_is_recorded_with_all_others_of_its_write() {
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let log = Arc::new(AuditLog::default());
+    let long = format!("/v1/queues/{}/pause", "é".repeat(500));
+    for act in [act(&long), act("/v1/tokens")] {
+        log.append(&tenure, act).await.unwrap();
+    }
+    assert_eq!(entries(&tenure).await, 2);
+    assert_eq!(check_audit(&tenure).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_removed_head_is_noticed() {
     let tenure = Tenure::open("memory:").await.unwrap();
     let log = Arc::new(AuditLog::default());

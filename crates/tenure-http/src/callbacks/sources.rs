@@ -225,3 +225,31 @@ fn of_lease(entry: &LedgerEntry, hiding: &Hiding) -> Option<EventDocument> {
     });
     Some(event)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tenure::{Cause, Chance, Clock, Draft, Failure, Keyring, ManualClock, MemoryStore, SealedStore};
+
+    use super::*;
+
+    async fn detail(keys: Keyring) -> Value {
+        let clock = Arc::new(ManualClock::new());
+        let memory = MemoryStore::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let tenure = Tenure::on(Arc::new(SealedStore::new(Arc::new(memory), keys)), Chance::seeded(1));
+        let id = tenure.enqueue_draft(Draft::raw("pay", &json!({}))).await.unwrap().id();
+        let mut job = tenure.store().job(id).await.unwrap().unwrap();
+        job.state = State::Finished { at: clock.now(), end: End::Failed };
+        job.failure = Some(Failure::new(Cause::Error, "card 4111 declined"));
+        let event = of_job(&job, (&tenure, &Hiding::default())).unwrap();
+        event.data["error"]["detail"].clone()
+    }
+
+    #[tokio::test]
+    async fn an_event_of_an_encrypted_store_does_not_contain_the_error() {
+        assert_eq!(detail(Keyring::default()).await, "card 4111 declined");
+        let keys = Keyring::parse("k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+        assert_eq!(detail(keys).await, ENCRYPTED);
+    }
+}

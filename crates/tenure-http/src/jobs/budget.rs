@@ -149,3 +149,22 @@ async fn count(tenure: &Tenure, owner: &str, most: usize) -> Result<usize, Error
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tenure::{Clock, ManualClock};
+
+    use super::*;
+
+    #[test]
+    fn no_job_is_accepted_while_a_count_is_in_progress() {
+        let (jobs, now) = (WaitingJobs::default(), ManualClock::new().moment());
+        let step = || jobs.step("shop", 2, now);
+        let Step::Count(first) = step() else { panic!("nothing was counted yet") };
+        drop(first);
+        jobs.lock().get_mut("shop").unwrap().counted = Some(0);
+        assert!(matches!((step(), step()), (Step::Accepted, Step::Accepted)));
+        let Step::Count(_second) = step() else { panic!("the room is used up") };
+        assert!(matches!((step(), step()), (Step::Await(_), Step::Await(_))));
+    }
+}
