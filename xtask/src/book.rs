@@ -22,6 +22,9 @@ const INSTALL: &[&str] = &[
     "target/tools/build",
 ];
 
+/// Path of an mdBook that this program has installed.
+const OWN: &str = "target/tools/bin/mdbook";
+
 /// Builds the book into `target/book`.
 pub fn run() -> Result<(), Failure> {
     let root = files::root();
@@ -42,17 +45,28 @@ pub fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-fn installed(root: &Path) -> Result<PathBuf, Failure> {
-    let own = root.join("target/tools/bin/mdbook");
+/// Returns true if mdBook is on the path or was installed below `target`.
+pub fn finds_mdbook(root: &Path) -> bool {
+    found(root).is_some()
+}
+
+fn found(root: &Path) -> Option<PathBuf> {
+    let own = root.join(OWN);
     if own.is_file() {
-        return Ok(own);
+        return Some(own);
     }
-    if Command::new("mdbook").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return Ok("mdbook".into());
+    let is_there =
+        Command::new("mdbook").arg("--version").output().is_ok_and(|output| output.status.success());
+    is_there.then(|| "mdbook".into())
+}
+
+fn installed(root: &Path) -> Result<PathBuf, Failure> {
+    if let Some(mdbook) = found(root) {
+        return Ok(mdbook);
     }
     let status = cargo(root).args(INSTALL).status();
     if status.is_ok_and(|status| status.success()) {
-        return Ok(own);
+        return Ok(root.join(OWN));
     }
     Err(Failure::check("mdbook is missing and cargo could not install it"))
 }

@@ -10,7 +10,7 @@ use crate::check::{cargo, linting};
 use crate::failure::Failure;
 use crate::fresh::{self, Texts};
 use crate::tally::Tally;
-use crate::{documentation, lanes};
+use crate::{book, documentation, lanes};
 
 /// Builds every test program and names each on its own line.
 const BUILD: &[&str] = &[
@@ -137,7 +137,11 @@ pub fn run(
         programs.extend(long(&programs)?);
     }
     programs.push(documentation_of(root, &beside, linter, plan)?);
-    programs.push(own_command("book", BOOK, &[], root, &beside)?);
+    if plan.is_long || plan.is_complete || book::finds_mdbook(root) {
+        programs.push(own_command("book", BOOK, &[], root, &beside)?);
+    } else {
+        println!("the book is not built without mdBook; `cargo xtask book` installs it and builds the book");
+    }
     let options: Vec<&str> =
         plan.is_long.then_some("--build").into_iter().chain(plan.is_complete.then_some("--online")).collect();
     programs.push(own_command("package", "the packages", &options, root, &beside)?);

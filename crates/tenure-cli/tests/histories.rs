@@ -77,8 +77,8 @@ fn commands_on_a_store_are_audited_with_their_user_and_exported() {
         let args = [args, &["--db", "jobs.db"]].concat();
         said(&command(&args, folder.path()).output().unwrap())
     };
-    good(on_store(&["submit", "echo", "--write"]));
     good(on_store(&["token", "create", "--name", "ci", "--scope", "read"]));
+    good(on_store(&["submit", "echo", "--write"]));
     good(on_store(&["queue", "pause", "default", "--write"]));
     let told = good(on_store(&["audit", "--columns", "source,object,status", "--no-headers"]));
     assert!(told.starts_with("cli\tqueue default\t200\n"), "{told}");
@@ -105,8 +105,8 @@ fn commands_on_a_store_are_audited_with_their_user_and_exported() {
 fn audit_entries_that_were_tampered_with_in_the_file_are_named() {
     let folder = tempdir().unwrap();
     let said = |args: &[&str]| said(&command(args, folder.path()).output().unwrap());
-    good(said(&["submit", "echo", "--db", "sound.db", "--write"]));
     good(said(&["token", "create", "--name", "ci", "--scope", "read", "--db", "sound.db"]));
+    good(said(&["submit", "echo", "--db", "sound.db", "--write"]));
     for _ in 0..4 {
         good(said(&["queue", "pause", "default", "--db", "sound.db", "--write"]));
     }

@@ -1,4 +1,6 @@
-//! What all routes share: the handle on the store, and who waits for what.
+//! State that all routes share: the handle on the store, and the waiting clients.
+
+mod job_access;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -6,7 +8,7 @@ use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use tenure::{FaultCause, JobId, JobRecord, QueueName, Tenure};
+use tenure::{JobRecord, QueueName, Tenure};
 use tokio::sync::watch;
 
 use crate::access::known::Known;
@@ -28,7 +30,7 @@ use crate::jobs::followers::Followers;
 use crate::kinds::known::KnownKinds;
 use crate::leases::watchers::LeaseWatchers;
 use crate::metrics::{KindLabels, Metrics};
-use crate::problem::{Problem, ProblemType};
+use crate::problem::Problem;
 use crate::push::pusher::Pushing;
 use crate::queues::known::KnownQueues;
 use crate::quota::Quotas;
@@ -43,8 +45,7 @@ use crate::workers::roll::Roll;
 use crate::workers::token::Key;
 use crate::workers::waiting::Lines;
 
-/// What all routes share, in the hands of somebody who asks: what he does not reach is not there for him. Cloning it is
-/// cheap.
+/// State that all routes share, as one client sees it: jobs out of its reach do not exist for it. Cloning it is cheap.
 #[derive(Clone)]
 pub(crate) struct Api {
     inner: Arc<Inner>,
@@ -59,7 +60,7 @@ pub(crate) struct Api {
     ending: Option<watch::Receiver<()>>,
 }
 
-/// What the router has. A route comes to it only as somebody who passed the guard: what it takes is [`Api`].
+/// State of the router. A route takes [`Api`] instead, which a client gets only from the guard.
 #[derive(Clone)]
 pub(crate) struct Served(Api);
 
@@ -484,91 +485,9 @@ impl Api {
             () = clock.sleep(wait) => {}
         }
     }
-
-    /// A job, or why there is none. One that whoever asks does not reach is not there for him.
-    pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
-        let found = match self.tenure().store().job(id).await {
-            // Its queue and kind decide whether it is reached.
-            Err(fault) if !self.reaches_all() && fault.cause() == Some(FaultCause::UnreadableData) => None,
-            found => found?,
-        };
-        let is_reached = |job: &JobRecord| self.reach().covers_job(job) && self.may_be_shown(job);
-        let found = found.filter(is_reached).ok_or_else(|| self.missing(id))?;
-        if self.may_access(&found) {
-            return Ok(found);
-        }
-        if !self.may_read() {
-            return Err(self.missing(id));
-        }
-        let detail = format!("job {id} was enqueued by another client; this requires the scope manage");
-        Err(Problem::new(ProblemType::Forbidden, detail).with("needs", "manage"))
-    }
-
-    fn may_access(&self, job: &JobRecord) -> bool {
-        !self.own_only || job.terms.owner.as_deref() == self.who.name()
-    }
-
-    /// Returns true if this request has to do only with jobs that its client enqueued.
-    pub(crate) fn sees_own_only(&self) -> bool {
-        self.own_only
-    }
-
-    fn reaches_all(&self) -> bool {
-        self.reach().is_whole() && !self.own_only
-    }
-
-    /// Returns true if the service that mounts the status pages lets this request see the job.
-    fn may_be_shown(&self, job: &JobRecord) -> bool {
-        let Some(items) = &self.inner.rules.items else { return true };
-        self.asks.as_ref().is_some_and(|asks| (items.may)(asks, job))
-    }
-
-    /// Refuses whoever does not reach this job. It is not looked at for those who reach all.
-    pub(crate) async fn reached(&self, id: JobId) -> Result<(), Problem> {
-        if self.reaches_all() {
-            return Ok(());
-        }
-        self.job(id).await.map(drop)
-    }
-
-    /// Returns true if there is a job with this ID and the client must not see it. A deleted job is no secret: its own client
-    /// may ask for it again.
-    pub(crate) async fn conceals(&self, id: JobId) -> bool {
-        if self.reaches_all() {
-            return false;
-        }
-        match self.tenure().store().job(id).await {
-            Ok(Some(job)) => {
-                !(self.reach().covers_job(&job) && self.may_be_shown(&job) && self.may_access(&job))
-            }
-            Ok(None) => false,
-            Err(_) => true,
-        }
-    }
-
-    /// Refuses whoever does not reach jobs of this kind in this queue.
-    pub(crate) fn check_reach(&self, queue: &str, kind: &str) -> Result<(), Problem> {
-        if self.reach().covers(queue, kind) {
-            return Ok(());
-        }
-        Err(self.beyond(&format!("jobs of kind {kind:?} in queue {queue:?}")))
-    }
-
-    /// What somebody is told who wants something of what he does not reach.
-    pub(crate) fn beyond(&self, what: &str) -> Problem {
-        let detail = format!("the access token does not cover {what}; `GET /v1/whoami` shows its limits");
-        Problem::new(ProblemType::Forbidden, detail)
-    }
-
-    /// Returns the problem for a missing job. A deleted job leaves no trace, so it looks like an ID that never existed.
-    pub(crate) fn missing(&self, id: JobId) -> Problem {
-        let detail =
-            format!("job {id} not found: no such job was accepted, or it was deleted after its retention");
-        Problem::new(ProblemType::NotFound, detail)
-    }
 }
 
-/// Whether somebody asks to be shown what is hidden.
+/// Returns true if the query asks to reveal hidden values.
 pub(crate) fn asks_to_reveal(query: Option<&str>) -> bool {
     query.unwrap_or_default().split('&').any(|pair| pair == "reveal=true")
 }

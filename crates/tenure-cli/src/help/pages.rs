@@ -310,9 +310,8 @@ TENURE_CONTEXT, .tenure/apps.db in this folder, the default server. No --write i
         "encryption rotate",
         &["tenure encryption rotate --db jobs.db --encryption-keys file:keys"],
         "\
-First add the new key as the last line of all keys files, and restart every program. Then move it to the
-first line, and restart again.
-When no value is skipped, the older keys can be removed.",
+First add the new key as the last line of all keys files, and restart every program. Then move
+it to the first line, and restart again. When no value is skipped, the older keys can be removed.",
     ),
     page("db", &["tenure db status --db jobs.db"]),
     page("db status", &["tenure db status --db jobs.db"]),

@@ -196,7 +196,7 @@ async fn args_that_were_moved_from_another_job_or_cut_are_refused() {
     let tenure = open().await.unwrap();
     let claimed = try_reserve(&tenure).await;
     assert_eq!(claimed.iter().map(|claimed| claimed.job().id).collect::<Vec<_>>(), [dear]);
-    for (id, why) in [(cheap, "damaged, moved"), (cut, "damaged")] {
+    for (id, why) in [(cheap, "damaged or moved"), (cut, "damaged")] {
         let job = tenure.jobs().get(id).await.unwrap();
         assert!(text(&job).contains(why) && !text(&job).contains("card"), "{}", text(&job));
     }

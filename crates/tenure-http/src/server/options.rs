@@ -1,0 +1,101 @@
+//! Options of a server, with their defaults.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::TlsFiles;
+use crate::access::Access;
+use crate::audit::AuditFile;
+use crate::callbacks::{Egress, Network};
+use crate::hide::Hiding;
+use crate::quota;
+use crate::spans::Traces;
+
+/// Options of a server.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Address to listen on; default: loopback only.
+    pub bind: SocketAddr,
+    /// Certificate and key of a server that speaks TLS. Default: plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// Additional host names under which the server may be addressed, without a port.
+    pub hosts: Vec<String>,
+    /// Authentication mode.
+    pub access: Access,
+    /// Refuses every change.
+    pub read_only: bool,
+    /// Addresses that webhooks and push endpoints may use. Pass the same to
+    /// [`deliveries_that_hide`](crate::deliveries_that_hide).
+    pub egress: Egress,
+    /// Sends jobs to push endpoints from this server.
+    pub pushes: bool,
+    /// Public URL of the server, such as `https://jobs.example.com`, with the path that a proxy strips. It stands in all
+    /// URLs that clients receive. Default: the `Host` of the request, and for push endpoints the address it listens on.
+    pub public_url: Option<String>,
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` name the client's address and scheme.
+    pub trusted_proxies: Vec<Network>,
+    /// Names whose values are hidden from clients with an access token.
+    pub hiding: Hiding,
+    /// Counts all kinds of a queue together in the metrics, for a store with very many kinds.
+    pub kinds_together: bool,
+    /// File that gets each audit entry as a line of JSON, if any.
+    pub audit_file: Option<AuditFile>,
+    /// Trace collector, if any.
+    pub traces: Option<Traces>,
+    /// Time that a client has to send the request head.
+    pub head_within: Duration,
+    /// Time that a connection stays open between two requests. While more than half of the connections are in use, it
+    /// is at most `head_within`.
+    pub idle_within: Duration,
+    /// Time that a client may stop reading the response.
+    pub read_within: Duration,
+    /// Maximum number of connections; further clients wait.
+    pub connections: usize,
+    /// Maximum number of connections per address, or per /64 network for IPv6; further ones are refused. All clients
+    /// behind a proxy share its address.
+    pub connections_per_address: usize,
+    /// Maximum number of unknown access tokens per client address and minute; further ones get 429. Valid tokens are
+    /// always accepted.
+    pub unknown_tokens_per_minute: u32,
+    /// Maximum number of workers of one access token; further ones get 429. All tokens together may have ten times as many.
+    pub workers_per_token: usize,
+    /// Maximum number of queues of the store; beyond it, no request creates another one. Existing queues are unaffected.
+    pub max_queues: usize,
+    /// How long the server keeps answering after it was told to stop, while it reports that it is not ready. Load
+    /// balancers need this time to notice.
+    pub drain_delay: Duration,
+    /// Time that requests in progress have to finish at shutdown.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            bind: SocketAddr::from(([127, 0, 0, 1], 8368)),
+            tls: None,
+            hosts: Vec::new(),
+            access: Access::default(),
+            read_only: false,
+            egress: Egress::default(),
+            pushes: true,
+            public_url: None,
+            trusted_proxies: Vec::new(),
+            hiding: Hiding::default(),
+            kinds_together: false,
+            audit_file: None,
+            traces: None,
+            head_within: Duration::from_secs(10),
+            // Longer than common clients and proxies keep a connection in their pools: they close it first.
+            idle_within: Duration::from_secs(75),
+            read_within: Duration::from_secs(30),
+            connections: 20_000,
+            connections_per_address: 15_000,
+            unknown_tokens_per_minute: 60,
+            workers_per_token: quota::WORKERS_PER_TOKEN,
+            max_queues: quota::QUEUES,
+            drain_delay: Duration::ZERO,
+            grace: Duration::from_secs(25),
+        }
+    }
+}
