@@ -30,7 +30,7 @@ use crate::jobs::followers::Followers;
 use crate::kinds::known::KnownKinds;
 use crate::leases::watchers::LeaseWatchers;
 use crate::metrics::{KindLabels, Metrics};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
 use crate::queues::known::KnownQueues;
 use crate::quota::Quotas;
