@@ -62,8 +62,8 @@ pub struct Options {
     pub workers_per_token: usize,
     /// Maximum number of queues of the store; beyond it, no request creates another one. Existing queues are unaffected.
     pub max_queues: usize,
-    /// How long the server keeps answering after it was told to stop, while it reports that it is not ready. Load
-    /// balancers need this time to notice.
+    /// Time between the signal to stop and the shutdown. The server still answers, but reports that it is not ready, so
+    /// that load balancers notice.
     pub drain_delay: Duration,
     /// Time that requests in progress have to finish at shutdown.
     pub grace: Duration,
