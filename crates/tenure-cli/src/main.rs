@@ -194,11 +194,16 @@ fn suggesting(mut error: clap::Error, args: &[String]) -> clap::Error {
 
 /// Reads a command line. Shared options may stand before the command.
 fn parsed(args: Vec<OsString>) -> Result<Program, clap::Error> {
-    let mut command = help::short(Program::command());
+    let mut command = Program::command();
     let args = help::in_order(args, &command);
-    let mut matches = command.try_get_matches_from_mut(args)?;
+    // Laying out the help of all commands takes most of the time of a short command, and only help and errors show it.
+    let with_help = || help::short(Program::command());
+    let mut matches = match command.try_get_matches_from_mut(&args) {
+        Ok(matches) => matches,
+        Err(_) => with_help().try_get_matches_from(args)?,
+    };
     caller::note(&matches);
-    Program::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    Program::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut with_help()))
 }
 
 fn main() -> ExitCode {
