@@ -45,6 +45,8 @@ use crate::workers::roll::Roll;
 use crate::workers::token::Key;
 use crate::workers::waiting::Lines;
 
+pub(crate) use job_access::concealed_holder;
+
 /// State that all routes share, as one client sees it: jobs out of its reach do not exist for it. Cloning it is cheap.
 #[derive(Clone)]
 pub(crate) struct Api {

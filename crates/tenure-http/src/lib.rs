@@ -68,7 +68,7 @@ pub use site::PublicOrigin;
 pub use spans::Traces;
 pub use trace::traced;
 
-use axum::Router;
+use axum::{Router, middleware};
 use tenure::Tenure;
 
 /// Returns the OpenAPI description of all routes, as an open server at the default address serves it at `/openapi.json`.
@@ -93,15 +93,13 @@ pub fn owner_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S>
 /// Returns all routes of the API without authentication, with egress rules for webhooks and push endpoints.
 pub fn api_that_may_call<S: Clone + Send + Sync + 'static>(tenure: &Tenure, egress: &Egress) -> Router<S> {
     let rules = api::Rules { callbacks: egress.clone(), ..api::Rules::default() };
-    let api = api::Api::new(tenure, rules);
-    routes::router(routes::all(), &api).with_state(api.served())
+    mounted(&api::Api::new(tenure, rules))
 }
 
 /// Returns all routes of the API without authentication and refuses every change.
 pub fn read_only_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<S> {
     let rules = api::Rules { read_only: true, ..api::Rules::default() };
-    let api = api::Api::new(tenure, rules);
-    routes::router(routes::all(), &api).with_state(api.served())
+    mounted(&api::Api::new(tenure, rules))
 }
 
 /// Returns all routes of the API and requires an access token of the store; see [`Tokens`].
@@ -109,8 +107,13 @@ pub fn guarded_api<S: Clone + Send + Sync + 'static>(tenure: &Tenure) -> Router<
     of(tenure, Access::Tokens)
 }
 
-/// Routes of a service of somebody's own.
 fn of<S: Clone + Send + Sync + 'static>(tenure: &Tenure, access: Access) -> Router<S> {
-    let api = api::Api::new(tenure, api::Rules { access, ..api::Rules::default() });
-    routes::router(routes::all(), &api).with_state(api.served())
+    mounted(&api::Api::new(tenure, api::Rules { access, ..api::Rules::default() }))
+}
+
+/// Returns the routes of your own service. The browsers of its users may send credentials along with the requests of
+/// foreign pages, so changes from there are refused.
+fn mounted<S: Clone + Send + Sync + 'static>(api: &api::Api) -> Router<S> {
+    let router = routes::router(routes::all(), api).with_state(api.served());
+    router.layer(middleware::from_fn(server::refuse_cross_site))
 }

@@ -5,7 +5,7 @@ mod headers;
 mod kinds;
 mod parameters;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -155,15 +155,34 @@ impl Default for Described {
     }
 }
 
-/// The whole document.
+/// Returns the description of a server.
 pub(crate) fn document(words: Words, server: &Described) -> Value {
+    let mut document = of_all_servers(words, server.access).clone();
+    document["servers"] = json!([{ "url": server.url }]);
+    if words == Words::New {
+        let omitted = kinds::add(&mut document, &server.kinds);
+        if let Some(fields) = document.as_object_mut().filter(|_| omitted > 0) {
+            fields.insert("x-omitted-kinds".to_owned(), json!(omitted));
+        }
+    }
+    document
+}
+
+/// Returns the part that all servers share, made once: a client without a token may request it.
+fn of_all_servers(words: Words, access: Access) -> &'static Value {
+    static MADE: [[OnceLock<Value>; 2]; 2] = [[const { OnceLock::new() }; 2], [const { OnceLock::new() }; 2]];
+    let made = &MADE[usize::from(words == Words::Old)][usize::from(access == Access::Tokens)];
+    made.get_or_init(|| described(words, access))
+}
+
+fn described(words: Words, access: Access) -> Value {
     let mut schemas = Schemas::new(words);
     let mut paths = Map::new();
     for endpoint in routes::all() {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         if let Some(path) = path.as_object_mut() {
             let method = endpoint.method.as_str().to_ascii_lowercase();
-            path.insert(method, operation(&endpoint, server.access, &mut schemas));
+            path.insert(method, operation(&endpoint, access, &mut schemas));
         }
     }
     let mut components = schemas.all();
@@ -183,7 +202,7 @@ pub(crate) fn document(words: Words, server: &Described) -> Value {
         Words::New => "3.1.0",
         Words::Old => "3.0.3",
     };
-    let mut document = json!({
+    json!({
         "openapi": version,
         "info": {
             "title": "Tenure",
@@ -192,21 +211,14 @@ pub(crate) fn document(words: Words, server: &Described) -> Value {
             "contact": { "name": "Tenure", "url": "https://github.com/tenure-rs/tenure" },
             "license": { "name": "MIT OR Apache-2.0", "url": "https://github.com/tenure-rs/tenure" },
         },
-        "servers": [{ "url": server.url }],
+        "servers": [],
         "tags": plain::GROUPS.map(|(name, about)| json!({ "name": name, "description": about })),
         "paths": paths,
         "components": {
             "schemas": components,
             "securitySchemes": { "access_token": { "type": "http", "scheme": "bearer" } },
         },
-    });
-    if words == Words::New {
-        let omitted = kinds::add(&mut document, &server.kinds);
-        if let Some(fields) = document.as_object_mut().filter(|_| omitted > 0) {
-            fields.insert("x-omitted-kinds".to_owned(), json!(omitted));
-        }
-    }
-    document
+    })
 }
 
 fn operation(endpoint: &Endpoint, access: Access, schemas: &mut Schemas) -> Value {

@@ -6,6 +6,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
+use tenure::JobId;
 
 use crate::troubles::Trouble;
 
@@ -258,6 +259,12 @@ impl Problem {
     #[must_use]
     pub fn problem_type(&self) -> ProblemType {
         self.problem_type
+    }
+
+    /// Returns the job that holds a unique key, if the problem names one.
+    pub(crate) fn key_holder(&self) -> Option<JobId> {
+        let names_holder = self.problem_type == ProblemType::UniqueConflict;
+        self.more.get("job_id").filter(|_| names_holder)?.as_str()?.parse().ok()
     }
 
     /// Adds a field.

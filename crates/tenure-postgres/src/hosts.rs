@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_core::{AppId, AppUse, HostId, Serves, claim_app, limits};
-use tenure_store::{Answer, Fault, Host, Hosts, LostHost};
+use tenure_store::{Answer, Fault, Host, LostHost};
 use tokio_postgres::Row;
 
 use crate::fault::{Effect, unreadable};
@@ -35,8 +35,8 @@ const APP: &str = "SELECT app, program, host, since, seen FROM app WHERE app = $
 const KEEP_APP: &str = "INSERT INTO app (app, program, host, since, seen) VALUES ($1, $2, $3, $4, $5)";
 const FORGET_APP: &str = "DELETE FROM app WHERE app = $1 AND program = $2 AND seen = $3";
 
-impl Hosts for PostgresStore {
-    fn announce(
+impl PostgresStore {
+    pub(crate) fn announce(
         &self,
         id: HostId,
         name: &str,
@@ -59,7 +59,7 @@ impl Hosts for PostgresStore {
         }))
     }
 
-    fn retire(&self, id: HostId) -> Answer<'_, ()> {
+    pub(crate) fn retire(&self, id: HostId) -> Answer<'_, ()> {
         Box::pin(self.ask(&self.tasks.others, move |link| {
             Box::pin(async move {
                 let retire = Query::new(RETIRE).with(value::of_host(id));
@@ -68,7 +68,12 @@ impl Hosts for PostgresStore {
         }))
     }
 
-    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
+    pub(crate) fn claim_app(
+        &self,
+        app: &AppId,
+        program: &str,
+        host: HostId,
+    ) -> Answer<'_, Result<AppUse, AppUse>> {
         let (app, program) = (app.clone(), program.to_owned());
         Box::pin(self.ask(&self.tasks.others, move |link| {
             Box::pin(async move {
@@ -83,7 +88,7 @@ impl Hosts for PostgresStore {
         }))
     }
 
-    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
+    pub(crate) fn apps(&self) -> Answer<'_, Vec<AppUse>> {
         Box::pin(self.read(|link| {
             Box::pin(async move {
                 let rows = link.connection().await?.read(Query::new(APPS)).await?;
@@ -92,11 +97,11 @@ impl Hosts for PostgresStore {
         }))
     }
 
-    fn hosts(&self) -> Answer<'_, Vec<Host>> {
+    pub(crate) fn hosts(&self) -> Answer<'_, Vec<Host>> {
         Box::pin(self.read(|link| Box::pin(alive(link))))
     }
 
-    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
+    pub(crate) fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
         Box::pin(self.read(|link| Box::pin(lost(link))))
     }
 }

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::{NewJob, Settlement};
 use tenure_store::{
-    Answer, Bulletin, Caution, Change, Changed, Clock, Copies, Enqueued, Event, Fault, Hints, Jobs, Joint,
-    LeftAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Rewrite, Selection, Sizes, Store,
-    Tended, Turn, check_rewrites,
+    Answer, Caution, Change, Changed, Clock, Copies, Encryption, Enqueued, Fault, Hints, Joint, LeftAsk,
+    Measures, Renew, Renewal, Reply as StoreReply, Report, Reported, Request, Reservation, Reserve, Rewrite,
+    Selection, Sizes, Store, Tended, Turn,
 };
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::Options;
 use crate::change;
@@ -18,6 +18,7 @@ use crate::command::{Doing, Errand, Reply, errand};
 use crate::database::Database;
 use crate::enqueue::{self, Batch};
 use crate::fault::{Effect, too_late};
+use crate::hints::Listening;
 use crate::leases;
 use crate::link::Link;
 use crate::memory::Memory;
@@ -41,6 +42,7 @@ pub struct PostgresStore {
     database: Arc<Database>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) tasks: Tasks,
+    listening: Listening,
     closed: AtomicBool,
     /// What ends the tasks; taken by whoever closes.
     ending: Mutex<Option<Ending>>,
@@ -63,7 +65,8 @@ impl PostgresStore {
         let memory = Arc::new(Memory::default());
         let (tasks, ending) = tasks::start(Arc::clone(&database), Arc::clone(&memory)).await?;
         let ending = Mutex::new(Some(ending));
-        Ok(Arc::new(Self { database, memory, tasks, closed: AtomicBool::new(false), ending }))
+        let listening = Listening(Arc::clone(&memory));
+        Ok(Arc::new(Self { database, memory, tasks, listening, closed: AtomicBool::new(false), ending }))
     }
 
     /// Has something done by a task that does one thing after the other.
@@ -113,14 +116,6 @@ impl PostgresStore {
         answer.await.unwrap_or_else(|_| Err(self.without_task(Fault::Unknown)))
     }
 
-    /// Lets somebody listen to what is pinned up here: what other programs tell is among it from now on.
-    fn hear<T>(&self, listen: impl FnOnce(&Bulletin) -> T) -> T {
-        // In this order, or he misses the call that everybody gets once others are heard.
-        let listening = listen(&self.memory.bulletin);
-        self.memory.wanted.ring();
-        listening
-    }
-
     /// The schema of its tables, and the clock that it was given, if it was given one.
     pub(crate) fn place(&self) -> (&str, Option<Arc<dyn Clock>>) {
         let clock = match &self.database.time {
@@ -143,8 +138,8 @@ impl PostgresStore {
     }
 }
 
-impl Jobs for PostgresStore {
-    fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Enqueued> {
+impl PostgresStore {
+    pub(crate) fn enqueue(&self, jobs: Vec<NewJob>) -> Answer<'_, Enqueued> {
         Box::pin(async move {
             self.check_open()?;
             let is_plain = enqueue::are_plain(&self.memory, &jobs);
@@ -160,52 +155,39 @@ impl Jobs for PostgresStore {
         })
     }
 
-    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
+    pub(crate) fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
         Box::pin(self.send(&self.tasks.working, |reply| Ask::Reserve(ask, reply)))
     }
 
-    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
-        self.check_open().ok()?;
-        let task = self.tasks.working.clone();
-        let put = move || {
-            let (reply, answer) = Reply::new();
-            let waits = task.try_send(Ask::Reserve(ask, reply));
-            let lost = if waits.is_ok() { Fault::Unknown } else { Fault::Unavailable };
-            let lost = move || lost("the outcome of an abandoned request is unknown".to_owned());
-            Box::pin(async move { answer.await.unwrap_or_else(|_| Err(lost())) }) as Answer<'static, _>
-        };
-        Some(self.memory.bulletin.leave(self.clock(), put))
-    }
-
-    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
+    pub(crate) fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
         Box::pin(self.send(&self.tasks.working, |reply| Ask::Renew(ask, reply)))
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
+    pub(crate) fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
         Box::pin(self.send(&self.tasks.working, |reply| Ask::Turn(settlements, then, reply)))
     }
 
-    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
+    pub(crate) fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
         Box::pin(self.send(&self.tasks.working, |reply| Ask::Report(reports, reply)))
     }
 
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
-        Box::pin(async move {
-            check_rewrites(&rewrites)?;
-            self.ask(&self.tasks.others, move |link| {
-                Box::pin(async move { rewriting::rewrite(link, &rewrites).await })
-            })
-            .await
-        })
+    pub(crate) fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
+        Box::pin(self.ask(&self.tasks.others, move |link| {
+            Box::pin(async move { rewriting::rewrite(link, &rewrites).await })
+        }))
     }
 
-    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
+    pub(crate) fn sizes(&self) -> Answer<'_, Sizes> {
+        Box::pin(self.read(|link| Box::pin(sizes::look(link))))
+    }
+
+    pub(crate) fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
         Box::pin(self.ask(&self.tasks.others, move |link| {
             Box::pin(async move { change::change(link, &change, &selection).await })
         }))
     }
 
-    fn tend(&self) -> Answer<'_, Tended> {
+    pub(crate) fn tend(&self) -> Answer<'_, Tended> {
         Box::pin(async {
             let looked = self.ask(&self.tasks.others, |link| Box::pin(upkeep::look(link)));
             let due = match looked.await {
@@ -236,29 +218,31 @@ impl Jobs for PostgresStore {
     }
 }
 
-impl Hints for PostgresStore {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.hear(Bulletin::due)
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.hear(Bulletin::asked)
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.hear(Bulletin::freed)
-    }
-
-    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.hear(Bulletin::events)
-    }
-
-    fn others(&self) -> broadcast::Receiver<()> {
-        self.hear(Bulletin::others)
-    }
-}
-
 impl Store for PostgresStore {
+    fn call(&self, request: Request) -> Answer<'_, StoreReply> {
+        match request.check() {
+            Ok(()) => self.perform(request),
+            Err(fault) => Box::pin(std::future::ready(Err(fault))),
+        }
+    }
+
+    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
+        self.check_open().ok()?;
+        let task = self.tasks.working.clone();
+        let put = move || {
+            let (reply, answer) = Reply::new();
+            let waits = task.try_send(Ask::Reserve(ask, reply));
+            let lost = if waits.is_ok() { Fault::Unknown } else { Fault::Unavailable };
+            let lost = move || lost("the outcome of an abandoned request is unknown".to_owned());
+            Box::pin(async move { answer.await.unwrap_or_else(|_| Err(lost())) }) as Answer<'static, _>
+        };
+        Some(self.memory.bulletin.leave(self.clock(), put))
+    }
+
+    fn hints(&self) -> &dyn Hints {
+        &self.listening
+    }
+
     fn clock(&self) -> Arc<dyn Clock> {
         self.database.time.clock()
     }
@@ -279,12 +263,16 @@ impl Store for PostgresStore {
         self.database.cautions.clone()
     }
 
-    fn sizes(&self) -> Answer<'_, Sizes> {
-        Box::pin(self.read(|link| Box::pin(sizes::look(link))))
-    }
-
     fn joint(&self) -> Option<&dyn Joint> {
         Some(self)
+    }
+
+    fn encryption(&self) -> Option<&dyn Encryption> {
+        None
+    }
+
+    fn measures(&self) -> Option<&Measures> {
+        None
     }
 
     fn close(&self) -> Answer<'_, ()> {
@@ -305,24 +293,5 @@ impl Store for PostgresStore {
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresStore").field("database", &self.database.describe()).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use own_postgres::Server;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn whoever_listens_is_there_before_others_are_heard() {
-        let server = Server::start_hasty().unwrap();
-        let store = PostgresStore::open(&server.url(), Options::default(), None).await.unwrap();
-        assert!(
-            !store.hear(|_| store.memory.wanted.is_rung()),
-            "or the call that he gets then would be lost"
-        );
-        assert!(store.memory.wanted.is_rung());
-        store.close().await.unwrap();
     }
 }

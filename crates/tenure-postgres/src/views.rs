@@ -6,7 +6,7 @@ use tenure_core::{
 };
 use tenure_store::{
     Answer, Count, Fault, LimitInfo, LimitPage, ListedBy, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo,
-    QueueRemoved, QueueSeen, Views,
+    QueueRemoved, QueueSeen,
 };
 use tokio_postgres::Row;
 
@@ -71,8 +71,8 @@ const AHEAD: &str = "SELECT (SELECT count(*) FROM (
          WHERE (d.priority, coalesce((SELECT round FROM present_round WHERE queue = $1 AND priority = d.priority), 0),
              d.due, d.seq) < ($2, $7, $3, $4))";
 
-impl Views for PostgresStore {
-    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
+impl PostgresStore {
+    pub(crate) fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
         Box::pin(
             self.read(move |link| {
                 Box::pin(async move { Ok(find(link, id).await?.map(|stored| stored.job)) })
@@ -80,7 +80,7 @@ impl Views for PostgresStore {
         )
     }
 
-    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
+    pub(crate) fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
         Box::pin(self.read(move |link| {
             Box::pin(async move {
                 let (now, at_most) = (link.database.time.now(), ask.at_most.clamp(1, limits::PAGE_JOBS));
@@ -94,11 +94,11 @@ impl Views for PostgresStore {
         }))
     }
 
-    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
+    pub(crate) fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
         Box::pin(self.read(move |link| Box::pin(attempts(link, id))))
     }
 
-    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
+    pub(crate) fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
         Box::pin(self.read(move |link| {
             Box::pin(async move {
                 let (delivery, number) = behind;
@@ -113,13 +113,13 @@ impl Views for PostgresStore {
         }))
     }
 
-    fn counts(&self) -> Answer<'_, Vec<Count>> {
+    pub(crate) fn counts(&self) -> Answer<'_, Vec<Count>> {
         Box::pin(self.read(|link| {
             Box::pin(async move { counts(&link.connection().await?.read(Query::new(COUNTS)).await?) })
         }))
     }
 
-    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
+    pub(crate) fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
         Box::pin(self.read(|link| {
             Box::pin(async move {
                 let queues = Query::new(QUEUES).with(link.database.time.told());
@@ -128,16 +128,16 @@ impl Views for PostgresStore {
         }))
     }
 
-    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
+    pub(crate) fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
         Box::pin(self.read(move |link| Box::pin(standing(link, id))))
     }
 
-    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
+    pub(crate) fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
         let queue = queue.clone();
         Box::pin(self.ask(&self.tasks.others, move |link| Box::pin(set_paused(link, queue, paused))))
     }
 
-    fn set_queue_limit(&self, name: &QueueName, limit: Limit) -> Answer<'_, bool> {
+    pub(crate) fn set_queue_limit(&self, name: &QueueName, limit: Limit) -> Answer<'_, bool> {
         let name = name.clone();
         Box::pin(self.ask(&self.tasks.others, move |link| {
             Box::pin(async move {
@@ -152,7 +152,7 @@ impl Views for PostgresStore {
         }))
     }
 
-    fn edit_queue(&self, name: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
+    pub(crate) fn edit_queue(&self, name: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
         let name = name.clone();
         Box::pin(self.ask(&self.tasks.others, move |link| {
             Box::pin(async move {
@@ -167,7 +167,7 @@ impl Views for PostgresStore {
         }))
     }
 
-    fn remove_queue(&self, name: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
+    pub(crate) fn remove_queue(&self, name: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
         let name = name.clone();
         Box::pin(self.ask(&self.tasks.others, move |link| {
             Box::pin(async move {
@@ -182,16 +182,16 @@ impl Views for PostgresStore {
         }))
     }
 
-    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
+    pub(crate) fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
         let key = key.clone();
         Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(keyed::limit(link, key))))
     }
 
-    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
+    pub(crate) fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
         Box::pin(self.read(move |link| Box::pin(keyed::limits(link, behind, at_most))))
     }
 
-    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
+    pub(crate) fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
         let key = key.clone();
         Box::pin(self.ask(&self.tasks.others, move |link| {
             Box::pin(async move {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tenure_core::{Args, Due, JobId, Kind, NewJob, Priority, QueueName};
-use tenure_store::{Jobs, ManualClock, Store, Timers};
+use tenure_store::{Jobs, ManualClock, Timers, Views};
 use tokio_postgres::SimpleQueryMessage;
 
 use given::timers::timer;

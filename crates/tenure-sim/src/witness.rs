@@ -1,25 +1,19 @@
 //! The witness between the wires and the store: writes down what the store was asked and answered.
 
-mod records;
 mod timers;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tenure_core::{
-    AppId, AppUse, Attempt, Fence, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, NewJob,
-    QueueName, Reserved, Serves, Settlement, Standing, Terms, Timestamp,
+    Fence, Job, JobId, Key, LeaseOutcome, Limit, NewJob, QueueName, Reserved, Settlement, Terms,
 };
 use tenure_store::{
-    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, Event, Fault, Hints, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
-    LostHost, Order, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
-    Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve, Rewrite, Selection, Settled, Store,
-    Tended, Turn, Views,
+    Accepted, Answer, Caution, Change, Changed, Clock, Copies, Encryption, Enqueued, Fault, Hints, Joint,
+    LeaseWish, LedgerAsk, LeftAsk, Measures, Order, Refusal, Renew, Renewal, Reply, Report, Reported,
+    Request, Reservation, Reserve, Selection, Settled, Store, Tended, Turn, replied,
 };
-use tokio::sync::{broadcast, watch};
 
 use crate::asks::ask_in;
 use crate::book::Book;
@@ -178,7 +172,7 @@ impl fmt::Debug for Witness {
     }
 }
 
-impl Jobs for Witness {
+impl Witness {
     fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
         Box::pin(async move {
             let asked = batch.iter().map(asked).collect();
@@ -244,10 +238,6 @@ impl Jobs for Witness {
         })
     }
 
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
-        self.store.rewrite(rewrites)
-    }
-
     fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
         Box::pin(async move {
             let wanted = changing(&change);
@@ -270,9 +260,7 @@ impl Jobs for Witness {
             Ok(tended)
         })
     }
-}
 
-impl Leases for Witness {
     fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
         Box::pin(async move {
             let asked = wishes.clone();
@@ -283,85 +271,6 @@ impl Leases for Witness {
             self.read_ledger().await?;
             Ok(outcomes)
         })
-    }
-
-    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
-        self.store.lease_info(name)
-    }
-
-    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
-        self.store.leases(ask)
-    }
-
-    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
-        self.store.ledger(ask)
-    }
-
-    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        self.store.prune_ledger(before)
-    }
-}
-
-impl Hosts for Witness {
-    fn announce(
-        &self,
-        id: HostId,
-        name: &str,
-        slots: u32,
-        serves: &[Serves],
-        ttl: Duration,
-    ) -> Answer<'_, ()> {
-        self.store.announce(id, name, slots, serves, ttl)
-    }
-
-    fn retire(&self, id: HostId) -> Answer<'_, ()> {
-        self.store.retire(id)
-    }
-
-    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
-        self.store.claim_app(app, program, host)
-    }
-
-    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
-        self.store.apps()
-    }
-
-    fn hosts(&self) -> Answer<'_, Vec<Host>> {
-        self.store.hosts()
-    }
-
-    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
-        self.store.lost_hosts()
-    }
-}
-
-impl Views for Witness {
-    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
-        self.store.job(id)
-    }
-
-    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
-        self.store.jobs(ask)
-    }
-
-    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
-        self.store.attempts(id)
-    }
-
-    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
-        self.store.logs(id, behind, at_most)
-    }
-
-    fn counts(&self) -> Answer<'_, Vec<Count>> {
-        self.store.counts()
-    }
-
-    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
-        self.store.queues()
-    }
-
-    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
-        self.store.standing(id)
     }
 
     fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
@@ -383,22 +292,6 @@ impl Views for Witness {
         })
     }
 
-    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
-        self.store.edit_queue(queue, edit)
-    }
-
-    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
-        self.store.remove_queue(queue, seen)
-    }
-
-    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
-        self.store.limit(key)
-    }
-
-    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
-        self.store.limits(behind, at_most)
-    }
-
     fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
         let key = key.clone();
         Box::pin(async move {
@@ -409,29 +302,45 @@ impl Views for Witness {
     }
 }
 
-impl Hints for Witness {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.store.due()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.store.asked()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.store.freed()
-    }
-
-    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.store.events()
-    }
-
-    fn others(&self) -> broadcast::Receiver<()> {
-        self.store.others()
-    }
-}
-
 impl Store for Witness {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "nothing is written down of other requests")]
+    fn call(&self, request: Request) -> Answer<'_, Reply> {
+        match request {
+            Request::Enqueue { batch } => replied(self.enqueue(batch), Reply::Enqueue),
+            Request::Reserve { ask } => replied(self.reserve(ask), Reply::Reserve),
+            Request::Renew { ask } => replied(self.renew(ask), Reply::Renew),
+            Request::Settle { settlements, then } => replied(self.settle(settlements, then), Reply::Settle),
+            Request::Report { reports } => replied(self.report(reports), Reply::Report),
+            Request::Change { change, selection } => replied(self.change(change, selection), Reply::Change),
+            Request::Tend {} => replied(self.tend(), Reply::Tend),
+            Request::Lease { wishes } => replied(self.lease(wishes), Reply::Lease),
+            Request::SetTimers { timers, starts } => {
+                replied(self.set_timers(timers, starts), Reply::SetTimers)
+            }
+            Request::Fire { at_most } => replied(self.fire(at_most), Reply::Fire),
+            Request::ChangeTimer { name, act } => replied(self.change_timer(&name, act), Reply::ChangeTimer),
+            Request::EditTimer { name, seen, edit } => {
+                replied(self.edit_timer(&name, seen, edit), Reply::EditTimer)
+            }
+            Request::SetPaused { queue, paused } => {
+                replied(self.set_paused(&queue, paused), Reply::SetPaused)
+            }
+            Request::SetQueueLimit { queue, limit } => {
+                replied(self.set_queue_limit(&queue, limit), Reply::SetQueueLimit)
+            }
+            Request::SetLimit { key, limit } => replied(self.set_limit(&key, limit), Reply::SetLimit),
+            other => self.store.call(other),
+        }
+    }
+
+    fn leave(&self, _: Reserve) -> Option<LeftAsk> {
+        None
+    }
+
+    fn hints(&self) -> &dyn Hints {
+        self.store.hints()
+    }
+
     fn clock(&self) -> Arc<dyn Clock> {
         self.store.clock()
     }
@@ -442,6 +351,26 @@ impl Store for Witness {
 
     fn engine(&self) -> &'static str {
         self.store.engine()
+    }
+
+    fn cautions(&self) -> Vec<Caution> {
+        Vec::new()
+    }
+
+    fn joint(&self) -> Option<&dyn Joint> {
+        None
+    }
+
+    fn copies(&self) -> Option<&dyn Copies> {
+        None
+    }
+
+    fn encryption(&self) -> Option<&dyn Encryption> {
+        None
+    }
+
+    fn measures(&self) -> Option<&Measures> {
+        None
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -22,6 +22,7 @@ mod apps;
 mod aside;
 mod attempts;
 mod backup;
+mod calls;
 mod chains;
 mod change;
 mod check_in;

@@ -4,25 +4,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use rusqlite::Connection;
-use tenure_core::{
-    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
-    NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
-};
+use tenure_core::Timestamp;
 use tenure_store::{
-    Answer, Bulletin, Caution, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event,
-    Fault, Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo,
-    QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation,
-    Reserve, Rewrite, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
-    TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
-    check_rewrites, check_timers, check_wishes, check_writes,
+    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Fired, Hints, Joint, LeftAsk, Measures,
+    Reply, Request, Reserve, Store,
 };
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::command::{Command, Reply};
+use crate::command::{Command, Pending};
 use crate::connection::reading;
 use crate::fault::fault_of;
 use crate::identity::{Identity, Lost};
@@ -32,9 +23,7 @@ use crate::open::{Opened, Way};
 use crate::readers::Readers;
 use crate::writer::{Company, Outage, Writer};
 use crate::writing::Memory;
-use crate::{
-    Options, apps, backup, hosts, key_views, leases, ledger, open, private, records, sizes, timers, views,
-};
+use crate::{Options, backup, calls, open, private, timers};
 
 /// Commands that may wait for the writer before whoever asks waits, too.
 const WAITING_COMMANDS: usize = 4096;
@@ -148,13 +137,13 @@ impl SqliteStore {
         self.commits.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn write<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Fault> {
+    pub(crate) async fn write<T>(&self, command: impl FnOnce(Pending<T>) -> Command) -> Result<T, Fault> {
         self.check_open()?;
         if self.way == Way::Looks {
             return Err(broken(&self.path, "the file is not writable; check its permissions"));
         }
         let (reply, answer) = oneshot::channel();
-        if self.writer.send(command(Reply::new(reply))).await.is_err() {
+        if self.writer.send(command(Pending::new(reply))).await.is_err() {
             return Err(self.without_writer(Fault::Unavailable));
         }
         answer.await.unwrap_or_else(|_| Err(self.without_writer(Fault::Unknown)))
@@ -185,263 +174,45 @@ impl SqliteStore {
     }
 }
 
-impl Jobs for SqliteStore {
-    fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
-        Box::pin(self.write(|reply| Command::Enqueue(batch, reply)))
+impl SqliteStore {
+    async fn perform(&self, request: Request) -> Result<Reply, Fault> {
+        request.check()?;
+        if request.operation().is_view() {
+            let path = self.path.clone();
+            return self.read(move |conn, now| calls::look_up(conn, &path, &request, now)).await;
+        }
+        if let Request::Fire { .. } = request
+            && let Some(nothing) = self.fires_nothing().await?
+        {
+            return Ok(Reply::Fire(nothing));
+        }
+        self.write(|pending| Command::Call(request, pending)).await
     }
 
-    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
-        Box::pin(self.write(|reply| Command::Reserve(ask, reply)))
-    }
-
-    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
-        Box::pin(self.write(|reply| Command::Renew(ask, reply)))
-    }
-
-    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
-        Box::pin(self.write(|reply| Command::Settle(settlements, then, reply)))
-    }
-
-    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
-        Box::pin(self.write(|reply| Command::Report(reports, reply)))
-    }
-
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
-        Box::pin(async move {
-            check_rewrites(&rewrites)?;
-            self.write(|reply| Command::Rewrite(rewrites, reply)).await
-        })
-    }
-
-    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
-        Box::pin(self.write(|reply| Command::Change(change, selection, reply)))
-    }
-
-    fn tend(&self) -> Answer<'_, Tended> {
-        Box::pin(self.write(Command::Tend))
-    }
-}
-
-impl Leases for SqliteStore {
-    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        Box::pin(async {
-            check_wishes(&wishes)?;
-            self.write(|reply| Command::Lease(wishes, reply)).await
-        })
-    }
-
-    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
-        let name = name.clone();
-        Box::pin(self.read(move |conn, now| leases::info(conn, &name, now)))
-    }
-
-    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
-        Box::pin(self.read(move |conn, now| leases::page(conn, &ask, now)))
-    }
-
-    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
-        Box::pin(self.read(move |conn, _| ledger::page(conn, &ask)))
-    }
-
-    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        Box::pin(self.write(move |reply| Command::PruneLedger(before, reply)))
-    }
-}
-
-impl Timers for SqliteStore {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
-        Box::pin(async move {
-            check_timers(&timers)?;
-            self.write(|reply| Command::SetTimers(timers, starts, reply)).await
-        })
-    }
-
-    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
-        Box::pin(async move {
-            // Hosts ask again and again, mostly in vain: whoever looks first keeps nobody from writing.
-            let aside = Arc::clone(&self.timers_aside);
-            let look = move |conn: &Connection, now| Ok((timers::first_wake(conn, &aside, now)?, now));
-            let (next, now) = self.read(look).await?;
-            if next.is_none_or(|next| next > now) {
-                let ripe_in = next.map(|next| next.since(now));
-                return Ok(Fired { ripe_in, ..Fired::default() });
-            }
-            self.write(|reply| Command::Fire(at_most, reply)).await
-        })
-    }
-
-    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
-        let name = name.clone();
-        Box::pin(self.write(move |reply| Command::ChangeTimer(name, act, reply)))
-    }
-
-    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
-        let name = name.clone();
-        Box::pin(self.write(move |reply| Command::EditTimer(name, seen, edit, reply)))
-    }
-
-    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
-        let name = name.clone();
-        Box::pin(self.read(move |conn, _| timers::one(conn, &name)))
-    }
-
-    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
-        Box::pin(self.read(move |conn, now| timers::page(conn, &ask, now)))
-    }
-
-    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
-        Box::pin(self.read(move |conn, _| timers::slots(conn, &ask)))
-    }
-
-    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        Box::pin(self.write(move |reply| Command::PruneSlots(before, reply)))
-    }
-}
-
-impl Records for SqliteStore {
-    fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
-        Box::pin(async {
-            check_writes(&writes)?;
-            self.write(|reply| Command::WriteRecords(writes, reply)).await
-        })
-    }
-
-    fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
-        let (shelf, key) = (shelf.clone(), key.clone());
-        Box::pin(self.read(move |conn, now| records::one(conn, &shelf, &key, now)))
-    }
-
-    fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
-        Box::pin(self.read(move |conn, now| records::page(conn, &ask, now)))
-    }
-
-    fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
-        Box::pin(self.read(move |conn, now| records::entries(conn, &ask, now)))
-    }
-}
-
-impl Hosts for SqliteStore {
-    fn announce(
-        &self,
-        id: HostId,
-        name: &str,
-        slots: u32,
-        serves: &[Serves],
-        ttl: Duration,
-    ) -> Answer<'_, ()> {
-        let (name, serves) = (name.to_owned(), serves.to_vec());
-        Box::pin(self.write(move |reply| Command::Announce { id, name, slots, serves, ttl, reply }))
-    }
-
-    fn retire(&self, id: HostId) -> Answer<'_, ()> {
-        Box::pin(self.write(move |reply| Command::Retire(id, reply)))
-    }
-
-    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
-        let (app, program) = (app.clone(), program.to_owned());
-        Box::pin(self.write(move |reply| Command::ClaimApp(app, program, host, reply)))
-    }
-
-    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
-        Box::pin(self.read(|conn, _| apps::all(conn)))
-    }
-
-    fn hosts(&self) -> Answer<'_, Vec<Host>> {
-        Box::pin(self.read(hosts::alive))
-    }
-
-    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
-        Box::pin(self.read(hosts::lost))
-    }
-}
-
-impl Views for SqliteStore {
-    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
-        Box::pin(self.read(move |conn, _| views::job(conn, id)))
-    }
-
-    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
-        Box::pin(self.read(move |conn, now| views::page(conn, &ask, now)))
-    }
-
-    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
-        Box::pin(self.read(move |conn, _| views::attempts(conn, id)))
-    }
-
-    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
-        Box::pin(self.read(move |conn, _| views::logs(conn, id, behind, at_most)))
-    }
-
-    fn counts(&self) -> Answer<'_, Vec<Count>> {
-        Box::pin(self.read(|conn, _| views::counts(conn)))
-    }
-
-    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
-        Box::pin(self.read(views::queues))
-    }
-
-    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
-        Box::pin(self.read(move |conn, now| views::standing(conn, id, now)))
-    }
-
-    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
-        let queue = queue.clone();
-        Box::pin(self.write(move |reply| Command::SetPaused(queue, paused, reply)))
-    }
-
-    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
-        let queue = queue.clone();
-        Box::pin(self.write(move |reply| Command::SetQueueLimit(queue, limit, reply)))
-    }
-
-    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
-        let queue = queue.clone();
-        Box::pin(self.write(move |reply| Command::EditQueue(queue, edit, reply)))
-    }
-
-    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
-        let queue = queue.clone();
-        Box::pin(self.write(move |reply| Command::RemoveQueue(queue, seen, reply)))
-    }
-
-    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
-        let key = key.clone();
-        Box::pin(self.read(move |conn, _| key_views::limit(conn, &key)))
-    }
-
-    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
-        Box::pin(self.read(move |conn, _| key_views::limits(conn, behind.as_ref(), at_most)))
-    }
-
-    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
-        let key = key.clone();
-        Box::pin(self.write(move |reply| Command::SetLimit(key, limit, reply)))
-    }
-}
-
-impl Hints for SqliteStore {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.bulletin.due()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.bulletin.asked()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.bulletin.freed()
-    }
-
-    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.bulletin.events()
-    }
-
-    fn others(&self) -> broadcast::Receiver<()> {
-        self.bulletin.others()
+    /// Returns when the next timer is ripe, unless one is now. Hosts ask again and again, mostly in vain: a look keeps
+    /// no other caller from writing.
+    async fn fires_nothing(&self) -> Result<Option<Fired>, Fault> {
+        let aside = Arc::clone(&self.timers_aside);
+        let look = move |conn: &Connection, now| Ok((timers::first_wake(conn, &aside, now)?, now));
+        let (next, now) = self.read(look).await?;
+        let ripe_in = next.map(|next| next.since(now));
+        Ok(next.is_none_or(|next| next > now).then(|| Fired { ripe_in, ..Fired::default() }))
     }
 }
 
 impl Store for SqliteStore {
+    fn call(&self, request: Request) -> Answer<'_, Reply> {
+        Box::pin(self.perform(request))
+    }
+
+    fn leave(&self, _: Reserve) -> Option<LeftAsk> {
+        None
+    }
+
+    fn hints(&self) -> &dyn Hints {
+        &*self.bulletin
+    }
+
     fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
     }
@@ -467,9 +238,16 @@ impl Store for SqliteStore {
         }
     }
 
-    fn sizes(&self) -> Answer<'_, Sizes> {
-        let path = self.path.clone();
-        Box::pin(self.read(move |conn, _| sizes::look(conn, &path)))
+    fn joint(&self) -> Option<&dyn Joint> {
+        None
+    }
+
+    fn encryption(&self) -> Option<&dyn Encryption> {
+        None
+    }
+
+    fn measures(&self) -> Option<&Measures> {
+        None
     }
 
     fn close(&self) -> Answer<'_, ()> {
@@ -485,7 +263,7 @@ impl Store for SqliteStore {
             }
             // The writer goes last, so that it is alone when it works the log into the file.
             let (reply, answer) = oneshot::channel();
-            if self.writer.send(Command::Close(Reply::new(reply))).await.is_err() {
+            if self.writer.send(Command::Close(Pending::new(reply))).await.is_err() {
                 return Ok(());
             }
             answer.await.unwrap_or(Ok(()))

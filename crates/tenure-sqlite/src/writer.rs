@@ -70,8 +70,8 @@ impl Writer {
             }
             // The file is whole and alone when the answer comes.
             drop(self);
-            if let Command::Close(reply) = close {
-                reply.send(());
+            if let Command::Close(pending) = close {
+                pending.send(());
             }
             return;
         }

@@ -7,7 +7,7 @@ use tenure_core::{JobId, Kind, QueueName, StateName, Timestamp};
 use tokio::sync::{broadcast, watch};
 
 use crate::left::Place;
-use crate::{Answer, Clock, LeftAsk, Reservation};
+use crate::{Answer, Clock, LeftAsk, Reservation, Store};
 
 /// Events that a slow listener may fall behind by before it misses some.
 const EVENTS_KEPT: usize = 4096;
@@ -161,6 +161,28 @@ impl Bulletin {
     pub fn tell(&self, event: Event) {
         // Nobody listening is not an error.
         let _ = self.events.send(Arc::new(event));
+    }
+}
+
+impl<S: Store> Hints for S {
+    fn due(&self) -> watch::Receiver<u64> {
+        self.hints().due()
+    }
+
+    fn asked(&self) -> watch::Receiver<u64> {
+        self.hints().asked()
+    }
+
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.hints().freed()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.hints().events()
+    }
+
+    fn others(&self) -> broadcast::Receiver<()> {
+        self.hints().others()
     }
 }
 

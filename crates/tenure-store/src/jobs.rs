@@ -8,7 +8,7 @@ use tenure_core::{
     Reserved, Settlement, StateName, Timestamp,
 };
 
-use crate::{Answer, Cursor, Filter, LeftAsk, Rewrite};
+use crate::{Answer, Cursor, Filter, Rewrite};
 
 /// The life of jobs.
 ///
@@ -25,13 +25,6 @@ pub trait Jobs {
     /// the queues in the order of the wants. A job whose lease has lapsed is due again. No limit is ever
     /// exceeded, and of the jobs of an ordering key one runs at a time, in their order.
     fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation>;
-
-    /// Leaves an ask with the store: it is put as by [`reserve`](Self::reserve) when something may be due the next time, before
-    /// whoever left it can have heard of that. `None` if this store is asked no sooner in this way.
-    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
-        let _ = ask;
-        None
-    }
 
     /// Extends reservations that have not lapsed, and tells the holder what it has lost and what it
     /// shall stop.

@@ -25,6 +25,7 @@ mod measured;
 mod memory;
 mod operations;
 mod records;
+mod request;
 mod rewriting;
 mod sizes;
 mod steps;
@@ -62,6 +63,7 @@ pub use records::{
     Append, EntriesAsk, EntryPage, NewValue, Only, Put, RecordPage, Records, RecordsAsk, Unmet, Writes,
     Written, check_writes,
 };
+pub use request::{Operation, Reply, Request, replied};
 pub use rewriting::{Rewrite, StoredValue, check_rewrites};
 pub use sizes::Sizes;
 pub use steps::Steps;
@@ -79,6 +81,17 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 
 
 /// A place that keeps jobs. It passes the whole conformance suite, or it is not a store.
 pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send + Sync {
+    /// Performs a request and returns the reply of the same name. Use the typed methods instead, such as
+    /// [`Jobs::enqueue`].
+    fn call(&self, request: Request) -> Answer<'_, Reply>;
+
+    /// Parks a claim, like [`Jobs::reserve`], until the store learns that a job may be due. The store then puts the claim
+    /// at once, before its caller could. Returns `None` if this store gains nothing by that.
+    fn leave(&self, ask: Reserve) -> Option<LeftAsk>;
+
+    /// Returns the notifications of this store. Every store is [`Hints`] through it.
+    fn hints(&self) -> &dyn Hints;
+
     /// The clock that decides what is due and what has lapsed.
     fn clock(&self) -> Arc<dyn Clock>;
 
@@ -89,34 +102,19 @@ pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send
     fn engine(&self) -> &'static str;
 
     /// Returns dangers in the way it is kept or reached, such as a file that every user can read.
-    fn cautions(&self) -> Vec<Caution> {
-        Vec::new()
-    }
+    fn cautions(&self) -> Vec<Caution>;
 
-    /// How a transaction of a user's own takes part in this store; `None` if no such transaction can be where its jobs are.
-    fn joint(&self) -> Option<&dyn Joint> {
-        None
-    }
+    /// Returns the part of the store that takes part in a user's own transaction; `None` if it cannot.
+    fn joint(&self) -> Option<&dyn Joint>;
 
-    /// How it is copied, and how a copy is written into it; `None` if it only stands before another store.
-    fn copies(&self) -> Option<&dyn Copies> {
-        None
-    }
+    /// Returns the part of the store that copies jobs; `None` if it only wraps another store.
+    fn copies(&self) -> Option<&dyn Copies>;
 
     /// Returns the encryption of a store that encrypts values at rest; `None` if this one does not.
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        None
-    }
-
-    /// What it takes of its disk. What keeps nothing on any has nothing to tell.
-    fn sizes(&self) -> Answer<'_, Sizes> {
-        Box::pin(std::future::ready(Ok(Sizes::default())))
-    }
+    fn encryption(&self) -> Option<&dyn Encryption>;
 
     /// What was measured of the calls to it; `None` if nobody measures, see [`MeasuredStore`].
-    fn measures(&self) -> Option<&Measures> {
-        None
-    }
+    fn measures(&self) -> Option<&Measures>;
 
     /// Ends it after all that it has accepted is durable. Every later call is a fault.
     fn close(&self) -> Answer<'_, ()>;

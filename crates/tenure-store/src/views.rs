@@ -8,7 +8,7 @@ use tenure_core::{
     StateName, Timestamp,
 };
 
-use crate::{Answer, Cursor, Fault, FaultCause, Filter, ListedBy, Order};
+use crate::{Answer, Cursor, Fault, FaultCause, Filter, ListedBy, Order, Sizes};
 
 /// A request for a page of jobs.
 #[derive(Debug, Clone, PartialEq)]
@@ -266,4 +266,7 @@ pub trait Views {
 
     /// Sets the limit of a key, whatever its jobs say; or lets them say again.
     fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()>;
+
+    /// Returns the disk space that the store uses; nothing if it keeps nothing on disk.
+    fn sizes(&self) -> Answer<'_, Sizes>;
 }

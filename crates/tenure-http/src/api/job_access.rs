@@ -67,6 +67,14 @@ impl Api {
         }
     }
 
+    /// Takes the job out of a unique conflict if the client must not see it.
+    pub(crate) async fn conceal(&self, problem: Problem) -> Problem {
+        match problem.key_holder() {
+            Some(id) if self.conceals(id).await => concealed_holder(),
+            Some(_) | None => problem,
+        }
+    }
+
     /// Refuses a client that does not reach jobs of this kind in this queue.
     pub(crate) fn check_reach(&self, queue: &str, kind: &str) -> Result<(), Problem> {
         if self.reach().covers(queue, kind) {
@@ -87,4 +95,13 @@ impl Api {
             format!("job {id} not found: no such job was accepted, or it was deleted after its retention");
         Problem::new(ProblemType::NotFound, detail)
     }
+}
+
+/// Returns the problem for a unique key that a job out of the client's reach holds.
+pub(crate) fn concealed_holder() -> Problem {
+    Problem::new(
+        ProblemType::UniqueConflict,
+        "a job that this token cannot see holds the unique key; use a token that can see it: one of the same name, \
+         or one with the scope read for its queue and kind",
+    )
 }

@@ -1,5 +1,7 @@
 //! Whether a job that somebody wants may be enqueued at all: by him, and as it is.
 
+use std::collections::BTreeSet;
+
 use serde_json::value::RawValue;
 use tenure::{Draft, Invalid, JobId, Kind};
 
@@ -93,7 +95,8 @@ async fn reached(api: &Api, submit: &Submit) -> Result<(), Problem> {
             return Err(api.beyond("the jobs that this one could replace").with("field", "unique.scope"));
         }
     }
-    for id in &submit.after {
+    // A repeated ID is looked up once.
+    for id in submit.after.iter().collect::<BTreeSet<_>>() {
         // What cannot be read is told of with the other fields.
         let Ok(id) = id.parse::<JobId>() else { continue };
         match api.job(id).await {

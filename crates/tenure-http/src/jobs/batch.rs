@@ -16,7 +16,7 @@ use crate::jobs::admit::admitted_in;
 use crate::jobs::each::enqueue_each;
 use crate::jobs::enqueue::{names_of, say_replayed};
 use crate::jobs::told;
-use crate::once::Once;
+use crate::once::{Did, Once};
 use crate::problem::{Problem, ProblemType};
 use crate::spans::{self, attempt::SentJobs};
 use crate::trace::{self, Trace};
@@ -24,6 +24,8 @@ use crate::wire::{Submit, shape};
 
 /// Jobs of one request.
 pub(crate) const MOST_JOBS: usize = 1_000;
+/// Dependencies of all jobs of one request: each may be a look at the store.
+const MOST_DEPENDENCIES: usize = 10_000;
 /// Bytes of one request.
 pub(crate) const MOST_BYTES: usize = 4 * 1024 * 1024;
 
@@ -96,6 +98,11 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         let detail = format!("jobs: {} entries; expected at most {MOST_JOBS}", jobs.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail).with("limit_jobs", MOST_JOBS));
     }
+    let dependencies: usize = jobs.iter().map(|job| job.after.len()).sum();
+    if dependencies > MOST_DEPENDENCIES {
+        let detail = format!("after: {dependencies} IDs in all jobs; expected at most {MOST_DEPENDENCIES}");
+        return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
+    }
     if atomic == Some(false) {
         return each(&api, &headers, &text, jobs).await;
     }
@@ -104,15 +111,18 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let once = Once::of(&headers, &[b"POST /v1/jobs/batch", &text])?;
     let drafts = drafts(&api, jobs, own.or_else(|| Trace::of(&headers)).as_ref()).await;
     let first = drafts.as_ref().ok().and_then(|drafts| drafts.first().map(names_of));
-    let (accepted, replayed) = match (once, drafts) {
-        (None, drafts) => (told::enqueue_all(api.tenure(), drafts?).await?, false),
-        (Some(once), drafts) => {
-            let did = match drafts {
-                Ok(drafts) => once.enqueue(api.tenure(), drafts).await?,
-                Err(problem) => once.done_before(api.tenure(), problem).await?,
-            };
-            (did.accepted, did.replayed)
+    let done = match (once, drafts) {
+        (None, Ok(drafts)) => {
+            let enqueued = told::enqueue_all(api.tenure(), drafts).await;
+            enqueued.map(|accepted| Did { accepted, replayed: false }).map_err(Problem::from)
         }
+        (None, Err(problem)) => Err(problem),
+        (Some(once), Ok(drafts)) => once.enqueue(api.tenure(), drafts).await,
+        (Some(once), Err(problem)) => once.done_before(api.tenure(), problem).await,
+    };
+    let Did { accepted, replayed } = match done {
+        Ok(did) => did,
+        Err(problem) => return Err(api.conceal(problem).await),
     };
     let (kind, queue) = first.unwrap_or_default();
     let sent = SentJobs { queue: &queue, kind: &kind, id: None, count: accepted.len() };
@@ -147,12 +157,17 @@ async fn each(api: &Api, headers: &HeaderMap, text: &[u8], jobs: Vec<Submit>) ->
         }
     }
     let (kind, queue) = drafts.iter().find_map(|draft| draft.as_ref().ok().map(names_of)).unwrap_or_default();
-    let (answers, replayed) = match Once::of(headers, &[b"POST /v1/jobs/batch", text])? {
+    let (mut answers, replayed) = match Once::of(headers, &[b"POST /v1/jobs/batch", text])? {
         None => (enqueue_each(api.tenure(), drafts).await?, false),
         Some(once) => once.enqueue_each(api.tenure(), drafts).await?,
     };
     let count = answers.iter().filter(|answer| answer.is_ok()).count();
     spans::attempt::sent(api, begun, began, SentJobs { queue: &queue, kind: &kind, id: None, count }, None);
+    for answer in &mut answers {
+        if let Err(problem) = answer {
+            *problem = api.conceal(problem.clone()).await;
+        }
+    }
     let answers = answers.into_iter();
     let mut items: Vec<EachItem> =
         answers.enumerate().map(|(index, answer)| EachItem::of(index, answer)).collect();

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tenure::{Accepted, Draft, Invalid, JobId, JobRecord, Tenure};
 
 use crate::answer::{PREFERENCE_APPLIED, REPLAYED, Shown, json};
-use crate::api::Api;
+use crate::api::{Api, concealed_holder};
 use crate::body;
 use crate::hide::{Hiding, View};
 use crate::id::{Id, Named};
@@ -98,7 +98,10 @@ async fn sent(
     let error = done.as_ref().err().map(|problem| problem.problem_type().title().to_owned());
     let jobs = SentJobs { queue: &queue, kind: &kind, id, count: 1 };
     spans::attempt::sent(api, begun, began, jobs, error);
-    done
+    match done {
+        Ok(done) => Ok(done),
+        Err(problem) => Err(api.conceal(problem).await),
+    }
 }
 
 /// The kind of a job and its queue.
@@ -109,19 +112,16 @@ pub(crate) fn names_of(draft: &Draft) -> (String, String) {
 
 /// Refuses to tell of a job that is there instead if whoever asks does not reach it.
 async fn met(api: &Api, accepted: Accepted) -> Result<(), Problem> {
-    let (kind, detail) = match accepted {
+    let problem = match accepted {
         Accepted::New(_) | Accepted::Replaced { .. } => return Ok(()),
         Accepted::Repeated(_) => {
-            (ProblemType::IdTaken, "the ID belongs to a job that the access token does not cover")
+            let detail = "the ID belongs to a job that the access token does not cover";
+            Problem::new(ProblemType::IdTaken, detail)
         }
-        Accepted::Existing(_) => (
-            ProblemType::UniqueConflict,
-            "a job that this token cannot see holds the unique key; use a token that can see it: one of the same name, \
-             or one with the scope read for its queue and kind",
-        ),
+        Accepted::Existing(_) => concealed_holder(),
     };
     // If the job was deleted meanwhile, its client still gets the first answer.
-    if api.conceals(accepted.id()).await { Err(Problem::new(kind, detail)) } else { Ok(()) }
+    if api.conceals(accepted.id()).await { Err(problem) } else { Ok(()) }
 }
 
 /// Enqueues a job, once if its client would have that; answers whether it had been done before.

@@ -61,7 +61,7 @@ pub(crate) async fn get(api: Api, Named(name): Named, headers: HeaderMap) -> Res
     let name = LeaseName::in_field("name", &name)?;
     let info = once_as_wanted(&api, &name, &headers).await?;
     let document = NamedLease::of(&info, api.tenure().now());
-    let tag = tag(&document);
+    let tag = tag(&api, &document);
     if tag.is_known(&headers) {
         return Ok(not_modified(&tag));
     }
@@ -74,8 +74,8 @@ fn seen(api: &Api, document: NamedLease) -> NamedLease {
 }
 
 /// A weak one: what it tells of the time differs each time.
-fn tag(document: &NamedLease) -> Tag {
-    Tag::weak(&document.essence())
+fn tag(api: &Api, document: &NamedLease) -> Tag {
+    Tag::weak(&document.essence(api.hiding()))
 }
 
 /// The lease once it is other than the client knows it, or free if it names nothing that it knows; or as it is when the
@@ -106,8 +106,11 @@ async fn once_as_wanted(api: &Api, name: &LeaseName, headers: &HeaderMap) -> Res
             None => alone(api, name).await?,
         };
         let now = api.tenure().now();
-        let is_so =
-            if knows { !tag(&NamedLease::of(&info, now)).is_known(headers) } else { !info.state.is_locked() };
+        let is_so = if knows {
+            !tag(api, &NamedLease::of(&info, now)).is_known(headers)
+        } else {
+            !info.state.is_locked()
+        };
         if is_so {
             return Ok(info);
         }

@@ -77,7 +77,7 @@ async fn by_next(api: &Api, ask: TimersAsk) -> Result<(Vec<Timer>, bool), Proble
 /// `GET /v1/schedules/{name}`
 pub(crate) async fn get(api: Api, Named(name): Named, headers: HeaderMap) -> Result<Response, Problem> {
     let timer = there(&api, &Name::new("name", &name)?).await?;
-    let tag = tag(&timer);
+    let tag = tag(&api, &timer);
     Ok(if tag.is_known(&headers) { not_modified(&tag) } else { shown(&api, StatusCode::OK, &timer) })
 }
 
@@ -165,21 +165,22 @@ pub(super) fn missing(name: &Name) -> Problem {
 }
 
 /// It tells what was agreed apart from how it stands: that it fires undoes nobody's look at what was agreed.
-pub(super) fn tag(timer: &Timer) -> Tag {
+/// Its digest has no hidden values: a client could find them by guessing. A change of them is a new version.
+pub(super) fn tag(api: &Api, timer: &Timer) -> Tag {
     let pause = timer.paused.as_ref().map(|pause| (pause.since, &pause.reason));
     let agreed = serde_json::to_vec(&(timer.created, timer.version, pause)).unwrap_or_default();
-    Tag::of_two(&agreed, &serde_json::to_vec(&ScheduleDocument::of(timer)).unwrap_or_default())
+    Tag::of_two(
+        &agreed,
+        &serde_json::to_vec(&ScheduleDocument::of(timer).hidden(api.hiding())).unwrap_or_default(),
+    )
 }
 
 /// The answer that shows it.
 pub(super) fn shown(api: &Api, status: StatusCode, timer: &Timer) -> Response {
-    tagged(status, &tag(timer), &document(api, timer))
+    tagged(status, &tag(api, timer), &document(api, timer))
 }
 
 fn document(api: &Api, timer: &Timer) -> ScheduleDocument {
-    let mut document = ScheduleDocument::of(timer);
-    if api.view() == View::Hidden {
-        document.job.args = api.hiding().json(document.job.args);
-    }
-    document
+    let document = ScheduleDocument::of(timer);
+    if api.view() == View::Hidden { document.hidden(api.hiding()) } else { document }
 }

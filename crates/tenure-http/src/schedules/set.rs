@@ -41,7 +41,7 @@ pub(crate) async fn put(
     if before.is_some() && find(&api, &name).await?.is_none() {
         return Err(api.beyond(&format!("schedule {name}")));
     }
-    check(before.as_ref(), &headers)?;
+    check(&api, before.as_ref(), &headers)?;
     let timers = api.tenure().timers();
     let set = match seen(before.as_ref(), &headers) {
         TimerSeen::Never => timers.set(draft).await.map(Some),
@@ -89,7 +89,7 @@ pub(super) async fn acted(
     act: TimerAct,
 ) -> Result<TimerOutcome, Problem> {
     let timer = there(api, name).await?;
-    check(Some(&timer), headers)?;
+    check(api, Some(&timer), headers)?;
     let seen = seen(Some(&timer), headers);
     let outcome = api.tenure().timers().act_as_seen(name.as_str(), act, seen).await?;
     outcome.ok_or_else(|| changed(name))
@@ -162,7 +162,7 @@ pub(crate) async fn patch(
             ..agreed
         };
         api.check_reach(changed.job.queue.as_str(), changed.job.kind.as_str())?;
-        check(Some(&timer), &headers)?;
+        check(&api, Some(&timer), &headers)?;
         api.admit_queue(&changed.job.queue).await?;
         let set = api.tenure().remote().set_timer(changed, TimerSeen::of(&timer)).await;
         if let Some(set) = set.map_err(|error| in_words_of_the_wire(&name, error))? {
@@ -233,13 +233,13 @@ async fn answered(api: &Api, name: &Name, set: TimerSet) -> Result<Response, Pro
 }
 
 /// Refuses to change what has changed since it was looked at, and to make what is to be new and is there.
-pub(super) fn check(timer: Option<&Timer>, headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn check(api: &Api, timer: Option<&Timer>, headers: &HeaderMap) -> Result<(), Problem> {
     let refused = |detail: String| Err(Problem::new(ProblemType::PreconditionFailed, detail));
     match timer {
-        Some(timer) if tag(timer).is_refused(headers) => {
+        Some(timer) if tag(api, timer).is_refused(headers) => {
             refused(format!("schedule {} has changed since it was read; read it again", timer.name()))
         }
-        Some(timer) if headers.contains_key(IF_NONE_MATCH) && tag(timer).is_known(headers) => {
+        Some(timer) if headers.contains_key(IF_NONE_MATCH) && tag(api, timer).is_known(headers) => {
             refused(format!("schedule {} already exists", timer.name()))
         }
         None if headers.contains_key(IF_MATCH) => refused("the schedule does not exist".to_owned()),

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 
 use super::HEAD_BYTES;
-use super::hosts::{Addressed, Hosts};
+use super::hosts::{Addressed, Hosts, is_cross_site};
 use super::worded::TOO_LARGE;
 use crate::api::Api;
 use crate::metrics::measured;
@@ -53,14 +53,26 @@ async fn not_so() -> Problem {
     Problem::new(ProblemType::MethodNotAllowed, "this path does not support the method; see the header Allow")
 }
 
+/// Refuses a change that the page of another site requests.
+pub(crate) async fn refuse_cross_site(request: Request, next: Next) -> Response {
+    if !request.method().is_safe() && is_cross_site(request.headers()) {
+        return cross_site().into_response();
+    }
+    next.run(request).await
+}
+
+fn cross_site() -> Problem {
+    let detail = "cross-site request from a browser; changes are accepted only from pages of this server";
+    Problem::new(ProblemType::CrossSite, detail)
+}
+
 async fn for_whom(State(hosts): State<Hosts>, request: Request, next: Next) -> Response {
     if head_bytes(&request) > HEAD_BYTES {
         return Problem::new(ProblemType::HeadersTooLarge, TOO_LARGE).into_response();
     }
     let changes = !request.method().is_safe();
     if changes && !hosts.allow_page(request.headers()) {
-        let detail = "cross-site request from a browser; changes are accepted only from pages of this server";
-        return Problem::new(ProblemType::CrossSite, detail).into_response();
+        return cross_site().into_response();
     }
     let problem = match hosts.check(request.headers(), request.uri().authority()) {
         Addressed::Here => return next.run(request).await,

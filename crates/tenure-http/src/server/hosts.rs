@@ -91,6 +91,19 @@ impl Hosts {
     }
 }
 
+/// Returns true if a browser says that the page of another site sent the request. Programs send none of these headers.
+pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    if let Some(site) = site {
+        return site != b"same-origin" && site != b"none";
+    }
+    let is_ours = |origin: &HeaderValue| {
+        let origin = origin.to_str().ok().and_then(Origin::of);
+        origin.is_some_and(|origin| origin.is_of(headers.get(HOST)))
+    };
+    !headers.get_all(ORIGIN).iter().all(is_ours)
+}
+
 impl Origin {
     fn of(url: &str) -> Option<Self> {
         let uri = url.parse::<Uri>().ok()?;
@@ -119,6 +132,33 @@ fn usual_port(encrypted: bool) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_cross_site_if_a_browser_says_so() {
+        let headers = |said: &[(&'static str, &'static str)]| {
+            let said = said.iter().map(|(name, value)| {
+                (axum::http::HeaderName::from_static(name), HeaderValue::from_static(value))
+            });
+            is_cross_site(&HeaderMap::from_iter(said))
+        };
+        for foreign in [
+            &[("sec-fetch-site", "cross-site")][..],
+            &[("sec-fetch-site", "same-site")],
+            &[("host", "jobs.example"), ("origin", "https://evil.example")],
+            &[("host", "jobs.example:3000"), ("origin", "http://jobs.example:8080")],
+            &[("host", "jobs.example"), ("origin", "null")],
+        ] {
+            assert!(headers(foreign), "{foreign:?}");
+        }
+        for own in [
+            &[][..],
+            &[("sec-fetch-site", "same-origin"), ("origin", "null")],
+            &[("sec-fetch-site", "none")],
+            &[("host", "jobs.example"), ("origin", "https://jobs.example")],
+        ] {
+            assert!(!headers(own), "{own:?}");
+        }
+    }
 
     fn addressed(hosts: &[&str]) -> Addressed {
         let mut headers = HeaderMap::new();

@@ -42,6 +42,7 @@ use crate::push::pusher::Pusher;
 use crate::quota::Quotas;
 use crate::routes;
 use crate::spans::{Spans, firing};
+pub(crate) use around::refuse_cross_site;
 use crowd::{Crowd, Place, turn_away};
 use heads::{Busy, Heads, Phase};
 use hosts::Hosts;

@@ -245,9 +245,14 @@ impl NamedLease {
         self
     }
 
-    /// What makes it another one than before. That it is renewed and that time passes does not.
-    pub(crate) fn essence(&self) -> Vec<u8> {
-        let essence = (&self.name, self.state, &self.fence, &self.holder, &self.held_since);
+    /// Returns the parts whose change makes a new version: all but expiry and hidden values, which a client could guess
+    /// with their digest.
+    pub(crate) fn essence(&self, hiding: &Hiding) -> Vec<u8> {
+        let mut holder = self.holder.clone();
+        if let Some(holder) = &mut holder {
+            hiding.notes(&mut holder.metadata);
+        }
+        let essence = (&self.name, self.state, &self.fence, &holder, &self.held_since);
         serde_json::to_vec(&essence).unwrap_or_default()
     }
 }
@@ -286,5 +291,32 @@ impl LeaseEntryDocument {
             expires_at: note.until.map(|until| until.to_string()),
             note: note.note.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client that may only read could guess a hidden value until its digest fits.
+    #[test]
+    fn the_entity_tag_of_a_lease_has_no_digest_of_hidden_values() {
+        let essence = |pin: &str| {
+            let metadata = BTreeMap::from([("pin".to_owned(), pin.to_owned())]);
+            let holder = HolderDocument { owner: "ada".to_owned(), metadata, host_id: None };
+            let lease = NamedLease {
+                name: "books".to_owned(),
+                state: "held",
+                locked: true,
+                fence: "7".to_owned(),
+                holder: Some(holder),
+                held_since: None,
+                expires_at: None,
+                expires_in_seconds: None,
+                waiting: 0,
+            };
+            lease.essence(&Hiding::default())
+        };
+        assert_eq!(essence("4711"), essence("0815"));
     }
 }

@@ -194,3 +194,19 @@ async fn open_streams_and_long_polls_end_when_the_worker_of_their_service_stops(
     working.await.unwrap().unwrap();
     drop(streams);
 }
+
+/// The service authenticates browsers, so a foreign page can send requests with their credentials.
+#[tokio::test]
+async fn a_foreign_page_changes_nothing_through_the_routes_of_a_service() {
+    let tenure = Tenure::open("memory:").await.unwrap();
+    let service = Asker::of(&tenure);
+    tenure.enqueue_draft(Draft::raw("k", &serde_json::json!(1)).queue("mail")).await.unwrap();
+    let foreign = "sec-fetch-site: cross-site";
+    for path in ["/v1/queues/mail/pause", "/v1/queues/mail/resume"] {
+        let told = service.ask("POST", path, &[foreign], "").await;
+        assert_eq!(told.status, StatusCode::FORBIDDEN, "{told:?}");
+    }
+    assert!(service.ask("GET", "/v1/queues", &[foreign], "").await.status.is_success());
+    let own = service.ask("POST", "/v1/queues/mail/pause", &["sec-fetch-site: same-origin"], "").await;
+    assert!(own.status.is_success(), "{own:?}");
+}

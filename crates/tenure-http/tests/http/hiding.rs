@@ -312,3 +312,23 @@ async fn what_a_holder_says_of_itself_is_hidden_as_well() {
         assert!(!told.text.contains(SECRET) && told.text.contains("(hidden)"), "{told:?}");
     }
 }
+
+/// A client that may only read could guess a hidden value until its digest fits.
+#[tokio::test]
+async fn the_entity_tag_of_a_schedule_has_no_digest_of_hidden_values() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let (read, manage) = (token(&service, &[Scope::Read]).await, token(&service, &[Scope::Manage]).await);
+    let mut tags = Vec::new();
+    for pin in ["4711", "0815"] {
+        let job = json!({ "kind": "k", "args": { "pin": pin }, "meta": { "api_key": pin } });
+        let spec = json!({ "spec": { "cron": "0 2 * * *" }, "job": job });
+        assert!(ask(&guarded, &manage, "PUT", "/v1/schedules/nightly", &spec).await.status.is_success());
+        let told = get(&guarded, &read, "/v1/schedules/nightly").await;
+        assert!(told.status.is_success() && !told.text.contains(pin), "{told:?}");
+        let (agreed, document) = told.header("etag").split_once('.').unwrap();
+        tags.push((agreed.to_owned(), document.to_owned()));
+    }
+    assert_ne!(tags[0].0, tags[1].0, "another version");
+    assert_eq!(tags[0].1, tags[1].1, "the digest of what is shown");
+}

@@ -235,6 +235,13 @@ async fn there_is_no_way_around_what_an_access_token_reaches() {
             (status, false),
             "{conflict}: {told:?}"
         );
+        assert!(!told.text.contains(id.as_str()), "{conflict} tells the ID of the job: {told:?}");
+        let batch = json!({ "jobs": [mail(json!({ "unique": { "key": "shared", "scope": "any", "on_conflict": conflict } }))] });
+        for atomic in [true, false] {
+            let batch = json!({ "jobs": batch["jobs"], "atomic": atomic });
+            let told = own.post("/v1/jobs/batch", &batch).await;
+            assert!(!told.text.contains(id.as_str()), "{conflict} in a batch: {told:?}");
+        }
     }
     // An Idempotency-Key of somebody else's.
     let key = "idempotency-key: order-7";

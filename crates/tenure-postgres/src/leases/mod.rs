@@ -17,8 +17,7 @@ mod write;
 
 use tenure_core::{LeaseName, LeaseOutcome, Timestamp};
 use tenure_store::{
-    Answer, Fault, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned,
-    check_wishes,
+    Answer, Fault, LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk, LedgerPage, Pruned,
 };
 
 use crate::ledger;
@@ -28,24 +27,21 @@ pub(crate) use row::{holder, meta};
 pub(crate) use task::{Command, LeaseTask};
 pub(crate) use write::copied;
 
-impl Leases for PostgresStore {
-    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        Box::pin(async {
-            check_wishes(&wishes)?;
-            self.send(&self.tasks.leases, |reply| Command::Take(wishes, reply)).await
-        })
+impl PostgresStore {
+    pub(crate) fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
+        Box::pin(self.send(&self.tasks.leases, |reply| Command::Take(wishes, reply)))
     }
 
-    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
+    pub(crate) fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
         let name = name.clone();
         Box::pin(self.read(move |link| Box::pin(async move { views::info(link, &name).await })))
     }
 
-    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
+    pub(crate) fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
         Box::pin(self.read(move |link| Box::pin(async move { views::page(link, &ask).await })))
     }
 
-    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
+    pub(crate) fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
         Box::pin(
             self.read(move |link| {
                 Box::pin(async move { ledger::page(link.connection().await?, &ask).await })
@@ -53,7 +49,7 @@ impl Leases for PostgresStore {
         )
     }
 
-    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
+    pub(crate) fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
         Box::pin(self.ask(&self.tasks.others, move |link| {
             Box::pin(async move { ledger::prune(link.connection().await?, before).await })
         }))

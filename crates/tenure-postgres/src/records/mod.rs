@@ -8,9 +8,7 @@ mod views;
 mod write;
 
 use tenure_core::{Name, Record, RecordKey};
-use tenure_store::{
-    Answer, EntriesAsk, EntryPage, RecordPage, Records, RecordsAsk, Writes, Written, check_writes,
-};
+use tenure_store::{Answer, EntriesAsk, EntryPage, RecordPage, RecordsAsk, Writes, Written};
 
 use crate::store::PostgresStore;
 
@@ -18,27 +16,25 @@ pub(crate) use expired::prune;
 pub(crate) use views::{entries_kept, records_kept};
 pub(crate) use write::{copied, copied_entry};
 
-impl Records for PostgresStore {
-    fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
-        Box::pin(async move {
-            check_writes(&writes)?;
+impl PostgresStore {
+    pub(crate) fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
+        Box::pin(
             self.ask(&self.tasks.records, move |link| {
                 Box::pin(async move { write::write(link, &writes).await })
-            })
-            .await
-        })
+            }),
+        )
     }
 
-    fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
+    pub(crate) fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
         let (shelf, key) = (shelf.clone(), key.clone());
         Box::pin(self.read(move |link| Box::pin(async move { views::one(link, &shelf, &key).await })))
     }
 
-    fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
+    pub(crate) fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
         Box::pin(self.read(move |link| Box::pin(async move { views::page(link, &ask).await })))
     }
 
-    fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
+    pub(crate) fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
         Box::pin(self.read(move |link| Box::pin(async move { views::entries(link, &ask).await })))
     }
 }

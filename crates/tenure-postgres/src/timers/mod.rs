@@ -19,7 +19,7 @@ mod views;
 use tenure_core::{HostId, Name, NewTimer, Timer, Timestamp};
 use tenure_store::{
     Answer, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
-    TimerSeen, TimerSet, Timers, TimersAsk, check_timers,
+    TimerSeen, TimerSet, TimersAsk,
 };
 
 use crate::store::PostgresStore;
@@ -28,18 +28,18 @@ pub(crate) use aside::Aside;
 pub(crate) use row::keep_new as copied;
 pub(crate) use slots::copied as copied_slot;
 
-impl Timers for PostgresStore {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
-        Box::pin(async move {
-            check_timers(&timers)?;
-            self.ask(&self.tasks.timers, move |link| {
-                Box::pin(async move { set::set_timers(link, &timers, starts).await })
-            })
-            .await
-        })
+impl PostgresStore {
+    pub(crate) fn set_timers(
+        &self,
+        timers: Vec<NewTimer>,
+        starts: Option<HostId>,
+    ) -> Answer<'_, Vec<TimerSet>> {
+        Box::pin(self.ask(&self.tasks.timers, move |link| {
+            Box::pin(async move { set::set_timers(link, &timers, starts).await })
+        }))
     }
 
-    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
+    pub(crate) fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
         Box::pin(async move {
             // Hosts ask again and again, mostly in vain: whoever looks first keeps nobody from writing.
             let (next, now) = self.read(|link| Box::pin(fire::look(link))).await?;
@@ -51,14 +51,19 @@ impl Timers for PostgresStore {
         })
     }
 
-    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
+    pub(crate) fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
         let name = name.clone();
         Box::pin(self.ask(&self.tasks.timers, move |link| {
             Box::pin(async move { change::change(link, &name, &act).await })
         }))
     }
 
-    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+    pub(crate) fn edit_timer(
+        &self,
+        name: &Name,
+        seen: TimerSeen,
+        edit: TimerEdit,
+    ) -> Answer<'_, TimerEdited> {
         let name = name.clone();
         Box::pin(self.ask(&self.tasks.timers, move |link| {
             Box::pin(async move {
@@ -77,20 +82,20 @@ impl Timers for PostgresStore {
         }))
     }
 
-    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
+    pub(crate) fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
         let name = name.clone();
         Box::pin(self.read(move |link| Box::pin(async move { views::one(link, &name).await })))
     }
 
-    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
+    pub(crate) fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
         Box::pin(self.read(move |link| Box::pin(async move { views::page(link, &ask).await })))
     }
 
-    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
+    pub(crate) fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
         Box::pin(self.read(move |link| Box::pin(async move { slots::page(link, &ask).await })))
     }
 
-    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
+    pub(crate) fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
         Box::pin(
             self.ask(&self.tasks.timers, move |link| {
                 Box::pin(async move { slots::prune(link, before).await })

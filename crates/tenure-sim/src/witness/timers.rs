@@ -7,8 +7,8 @@ use tenure_core::{
     End, HostId, Job, JobId, Name, NewTimer, Origin, SlotRecord, State, Timer, Timestamp, limits,
 };
 use tenure_store::{
-    Accepted, Answer, ChangeOutcome, Fault, Fired, Order, Pruned, SlotPage, SlotsAsk, TimerAct, TimerEdit,
-    TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk,
+    Accepted, Answer, ChangeOutcome, Fault, Fired, Order, SlotsAsk, TimerAct, TimerEdit, TimerEdited,
+    TimerOutcome, TimerSeen, TimerSet, TimersAsk,
 };
 
 use super::{Witness, row};
@@ -129,8 +129,12 @@ impl Witness {
     }
 }
 
-impl Timers for Witness {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
+impl Witness {
+    pub(super) fn set_timers(
+        &self,
+        timers: Vec<NewTimer>,
+        starts: Option<HostId>,
+    ) -> Answer<'_, Vec<TimerSet>> {
         Box::pin(async move {
             let asked: Vec<Arc<NewTimer>> = timers.iter().cloned().map(Arc::new).collect();
             let set = self.store.set_timers(timers, starts).await?;
@@ -142,7 +146,7 @@ impl Timers for Witness {
         })
     }
 
-    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
+    pub(super) fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
         Box::pin(async move {
             let fired = self.store.fire(at_most).await?;
             let now = self.book.now();
@@ -157,7 +161,7 @@ impl Timers for Witness {
         })
     }
 
-    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
+    pub(super) fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
         let name = name.clone();
         Box::pin(async move {
             let outcome = self.store.change_timer(&name, act.clone()).await?;
@@ -166,7 +170,12 @@ impl Timers for Witness {
         })
     }
 
-    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
+    pub(super) fn edit_timer(
+        &self,
+        name: &Name,
+        seen: TimerSeen,
+        edit: TimerEdit,
+    ) -> Answer<'_, TimerEdited> {
         let name = name.clone();
         Box::pin(async move {
             let edited = self.store.edit_timer(&name, seen, edit.clone()).await?;
@@ -185,21 +194,5 @@ impl Timers for Witness {
             self.timed(doing).await?;
             Ok(edited)
         })
-    }
-
-    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
-        self.store.timer(name)
-    }
-
-    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
-        self.store.timers(ask)
-    }
-
-    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
-        self.store.slots(ask)
-    }
-
-    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        self.store.prune_slots(before)
     }
 }

@@ -3,20 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{
-    AppId, AppUse, Attempt, Fence, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name,
-    NewJob, NewTimer, QueueName, Record, RecordKey, Reserved, RetryPolicy, Serves, Settlement, Standing,
-    State, StateName, Timer, Timestamp, Verdict,
-};
+use tenure_core::{Fence, Job, JobId, NewJob, Reserved, RetryPolicy, Settlement, State, StateName, Verdict};
 use tenure_store::{
-    Accepted, Answer, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault, Fired,
-    Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage,
-    LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
-    QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve,
-    Rewrite, Selection, Settled, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited,
-    TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
+    Accepted, Answer, Caution, Change, Clock, Copies, Count, Encryption, Enqueued, Fault, Hints, Joint,
+    LeftAsk, Measures, PageAsk, Renew, Renewal, Reply, Report, Reported, Request, Reservation, Reserve,
+    Selection, Settled, Store, Tended, Turn, replied,
 };
-use tokio::sync::{broadcast, watch};
 
 /// Which promise it breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +111,7 @@ impl Broken {
     }
 }
 
-impl Jobs for Broken {
+impl Broken {
     fn enqueue(&self, mut batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
         Box::pin(async move {
             if self.has(Bug::NothingIsUnique) {
@@ -199,14 +191,6 @@ impl Jobs for Broken {
         })
     }
 
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
-        self.inner.rewrite(rewrites)
-    }
-
-    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
-        self.inner.change(change, selection)
-    }
-
     fn tend(&self) -> Answer<'_, Tended> {
         Box::pin(async move {
             let tended = self.inner.tend().await?;
@@ -221,86 +205,6 @@ impl Jobs for Broken {
             Ok(tended)
         })
     }
-}
-
-/// Another id, always the same one for the same id.
-fn other(id: JobId) -> JobId {
-    let mut bytes = *id.as_bytes();
-    bytes[15] ^= 1;
-    JobId::from_bytes(bytes)
-}
-
-impl Leases for Broken {
-    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        self.inner.lease(wishes)
-    }
-
-    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
-        self.inner.lease_info(name)
-    }
-
-    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
-        self.inner.leases(ask)
-    }
-
-    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
-        self.inner.ledger(ask)
-    }
-
-    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        self.inner.prune_ledger(before)
-    }
-}
-
-impl Hosts for Broken {
-    fn announce(
-        &self,
-        id: HostId,
-        name: &str,
-        slots: u32,
-        serves: &[Serves],
-        ttl: Duration,
-    ) -> Answer<'_, ()> {
-        self.inner.announce(id, name, slots, serves, ttl)
-    }
-
-    fn retire(&self, id: HostId) -> Answer<'_, ()> {
-        self.inner.retire(id)
-    }
-
-    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
-        self.inner.claim_app(app, program, host)
-    }
-
-    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
-        self.inner.apps()
-    }
-
-    fn hosts(&self) -> Answer<'_, Vec<Host>> {
-        self.inner.hosts()
-    }
-
-    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
-        self.inner.lost_hosts()
-    }
-}
-
-impl Views for Broken {
-    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
-        self.inner.job(id)
-    }
-
-    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
-        self.inner.jobs(ask)
-    }
-
-    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
-        self.inner.attempts(id)
-    }
-
-    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
-        self.inner.logs(id, behind, at_most)
-    }
 
     fn counts(&self) -> Answer<'_, Vec<Count>> {
         Box::pin(async move {
@@ -311,119 +215,38 @@ impl Views for Broken {
             Ok(counts)
         })
     }
-
-    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
-        self.inner.queues()
-    }
-
-    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
-        self.inner.standing(id)
-    }
-
-    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
-        self.inner.set_paused(queue, paused)
-    }
-
-    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
-        self.inner.set_queue_limit(queue, limit)
-    }
-
-    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
-        self.inner.edit_queue(queue, edit)
-    }
-
-    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
-        self.inner.remove_queue(queue, seen)
-    }
-
-    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
-        self.inner.limit(key)
-    }
-
-    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
-        self.inner.limits(behind, at_most)
-    }
-
-    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
-        self.inner.set_limit(key, limit)
-    }
 }
 
-impl Timers for Broken {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
-        self.inner.set_timers(timers, starts)
-    }
-
-    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
-        self.inner.fire(at_most)
-    }
-
-    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
-        self.inner.change_timer(name, act)
-    }
-
-    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
-        self.inner.edit_timer(name, seen, edit)
-    }
-
-    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
-        self.inner.timer(name)
-    }
-
-    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
-        self.inner.timers(ask)
-    }
-
-    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
-        self.inner.slots(ask)
-    }
-
-    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        self.inner.prune_slots(before)
-    }
-}
-
-impl Records for Broken {
-    fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
-        self.inner.write_records(writes)
-    }
-
-    fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
-        self.inner.record(shelf, key)
-    }
-
-    fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
-        self.inner.records(ask)
-    }
-
-    fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
-        self.inner.entries(ask)
-    }
-}
-
-impl Hints for Broken {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.inner.due()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.inner.asked()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.inner.freed()
-    }
-
-    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.inner.events()
-    }
-
-    fn others(&self) -> broadcast::Receiver<()> {
-        self.inner.others()
-    }
+/// Another id, always the same one for the same id.
+fn other(id: JobId) -> JobId {
+    let mut bytes = *id.as_bytes();
+    bytes[15] ^= 1;
+    JobId::from_bytes(bytes)
 }
 
 impl Store for Broken {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "other requests show no bug")]
+    fn call(&self, request: Request) -> Answer<'_, Reply> {
+        match request {
+            Request::Enqueue { batch } => replied(self.enqueue(batch), Reply::Enqueue),
+            Request::Reserve { ask } => replied(self.reserve(ask), Reply::Reserve),
+            Request::Renew { ask } => replied(self.renew(ask), Reply::Renew),
+            Request::Settle { settlements, then } => replied(self.settle(settlements, then), Reply::Settle),
+            Request::Report { reports } => replied(self.report(reports), Reply::Report),
+            Request::Tend {} => replied(self.tend(), Reply::Tend),
+            Request::Counts {} => replied(self.counts(), Reply::Counts),
+            other => self.inner.call(other),
+        }
+    }
+
+    fn leave(&self, _: Reserve) -> Option<LeftAsk> {
+        None
+    }
+
+    fn hints(&self) -> &dyn Hints {
+        self.inner.hints()
+    }
+
     fn clock(&self) -> Arc<dyn Clock> {
         self.inner.clock()
     }
@@ -434,6 +257,26 @@ impl Store for Broken {
 
     fn engine(&self) -> &'static str {
         "broken"
+    }
+
+    fn cautions(&self) -> Vec<Caution> {
+        Vec::new()
+    }
+
+    fn joint(&self) -> Option<&dyn Joint> {
+        None
+    }
+
+    fn copies(&self) -> Option<&dyn Copies> {
+        None
+    }
+
+    fn encryption(&self) -> Option<&dyn Encryption> {
+        None
+    }
+
+    fn measures(&self) -> Option<&Measures> {
+        None
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -7,12 +7,42 @@ use tenure_core::{
     Verdict,
 };
 use tenure_store::{Change, ChangeOutcome, Enqueued, Filter, Kinds, ManualClock, Reserve, Selection, Want};
-use tokio::sync::oneshot::{self, Receiver};
+use tenure_store::{Changed, Reply, Request, Reservation};
+use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 
 use super::*;
-use crate::command::Reply;
+use crate::command::Pending;
 
-type Answer = Receiver<std::result::Result<Enqueued, Fault>>;
+/// The answer to a command, as its typed method would return it.
+struct Answer<T> {
+    reply: Receiver<std::result::Result<Reply, Fault>>,
+    read: fn(Reply) -> Option<T>,
+}
+
+impl<T> Answer<T> {
+    fn try_recv(&mut self) -> std::result::Result<std::result::Result<T, Fault>, TryRecvError> {
+        let reply = self.reply.try_recv()?;
+        Ok(reply.map(|reply| (self.read)(reply).expect("the reply to another request")))
+    }
+}
+
+fn call<T>(request: Request, read: fn(Reply) -> Option<T>) -> (Command, Answer<T>) {
+    let (pending, reply) = oneshot::channel();
+    (Command::Call(request, Pending::new(pending)), Answer { reply, read })
+}
+
+fn enqueue_all(batch: Vec<NewJob>) -> (Command, Answer<Enqueued>) {
+    call(Request::Enqueue { batch }, |reply| if let Reply::Enqueue(it) = reply { Some(it) } else { None })
+}
+
+fn claim(ask: Reserve) -> (Command, Answer<Reservation>) {
+    call(Request::Reserve { ask }, |reply| if let Reply::Reserve(it) = reply { Some(it) } else { None })
+}
+
+fn change(change: Change, selection: Selection) -> (Command, Answer<Changed>) {
+    let request = Request::Change { change, selection };
+    call(request, |reply| if let Reply::Change(it) = reply { Some(it) } else { None })
+}
 
 fn writer() -> (tempfile::TempDir, Writer) {
     let directory = tempfile::tempdir().unwrap();
@@ -34,8 +64,12 @@ fn writer() -> (tempfile::TempDir, Writer) {
     (directory, writer)
 }
 
-fn enqueue(number: u64, queue: &str, bytes: usize) -> (Command, Answer) {
-    let job = NewJob {
+fn enqueue(number: u64, queue: &str, bytes: usize) -> (Command, Answer<Enqueued>) {
+    enqueue_all(vec![job(number, queue, bytes)])
+}
+
+fn job(number: u64, queue: &str, bytes: usize) -> NewJob {
+    NewJob {
         id: JobId::new(Timestamp::EPOCH, number),
         kind: Kind::new("echo").unwrap(),
         queue: QueueName::new(queue).unwrap(),
@@ -43,9 +77,7 @@ fn enqueue(number: u64, queue: &str, bytes: usize) -> (Command, Answer) {
         priority: Priority::default(),
         due: Due::Now,
         terms: Arc::new(Terms::default()),
-    };
-    let (reply, answer) = oneshot::channel();
-    (Command::Enqueue(vec![job], Reply::new(reply)), answer)
+    }
 }
 
 fn count(writer: &Writer, sql: &str) -> i64 {
@@ -105,11 +137,9 @@ fn a_refused_batch_does_not_hinder_its_group() {
 fn a_batch_that_is_refused_after_it_wrote_leaves_nothing_and_its_group_is_written() {
     let (_directory, mut writer) = writer();
     let (first, mut stored) = enqueue(1, "default", 10);
-    let (Command::Enqueue(mut batch, reply), mut refused) = enqueue(2, "another", 10) else { unreachable!() };
-    let (Command::Enqueue(taken, _), _) = enqueue(1, "default", 11) else { unreachable!() };
-    batch.extend(taken);
+    let (batch, mut refused) = enqueue_all(vec![job(2, "another", 10), job(1, "default", 11)]);
     let (last, mut also_stored) = enqueue(3, "default", 10);
-    writer.write(vec![first, Command::Enqueue(batch, reply), last]);
+    writer.write(vec![first, batch, last]);
     assert!(matches!(stored.try_recv().unwrap(), Ok(Enqueued::Stored(_))));
     assert!(matches!(refused.try_recv().unwrap(), Ok(Enqueued::Refused { index: 1, .. })));
     assert!(matches!(also_stored.try_recv().unwrap(), Ok(Enqueued::Stored(_))));
@@ -150,18 +180,17 @@ fn a_change_over_a_filter_finds_what_its_own_group_has_just_put_in_line() {
     let want = Want { queue: QueueName::default(), kinds: Kinds::All, at_most: 1 };
     let holder = HostId::new(Timestamp::EPOCH, 1);
     let ask = Reserve { holder, ttl: Duration::from_secs(60), wants: vec![want], at_most: 1 };
-    let (reply, mut answer) = oneshot::channel();
-    writer.write(vec![Command::Reserve(ask, Reply::new(reply))]);
+    let (take, mut answer) = claim(ask);
+    writer.write(vec![take]);
     let reserved = answer.try_recv().unwrap().unwrap().jobs.remove(0);
 
     let released = reserved.settle(Verdict::Released, &RetryPolicy::default(), 0.5);
-    let (reply, _settled) = oneshot::channel();
-    let settle = Command::Settle(vec![released], None, Reply::new(reply));
+    let (settle, _) = call(Request::Settle { settlements: vec![released], then: None }, |_| Some(()));
     let filter = Filter { states: vec![StateName::Queued], ..Filter::default() };
     let queued = Selection::Matching { filter, after: None };
     let cancel = Change::Cancel { grace: Duration::ZERO, reason: "enough".to_owned() };
-    let (reply, mut answer) = oneshot::channel();
-    writer.write(vec![settle, Command::Change(cancel, queued, Reply::new(reply))]);
+    let (cancel, mut answer) = change(cancel, queued);
+    writer.write(vec![settle, cancel]);
     assert_eq!(answer.try_recv().unwrap().unwrap().outcomes.len(), 1);
 }
 
@@ -181,12 +210,10 @@ fn an_open_transaction_of_the_same_process_is_named_and_not_blamed_on_another() 
     }
 }
 
-fn reserve(at_most: usize) -> (Command, Receiver<std::result::Result<tenure_store::Reservation, Fault>>) {
+fn reserve(at_most: usize) -> (Command, Answer<Reservation>) {
     let want = Want { queue: QueueName::default(), kinds: Kinds::All, at_most };
     let holder = HostId::new(Timestamp::EPOCH, 1);
-    let (reply, answer) = oneshot::channel();
-    let ask = Reserve { holder, ttl: Duration::from_secs(60), wants: vec![want], at_most };
-    (Command::Reserve(ask, Reply::new(reply)), answer)
+    claim(Reserve { holder, ttl: Duration::from_secs(60), wants: vec![want], at_most })
 }
 
 /// A writer with jobs 1 to 3 in line.
@@ -197,10 +224,8 @@ fn filled() -> (tempfile::TempDir, Writer) {
     (directory, writer)
 }
 
-fn delete(number: u64) -> (Command, Receiver<std::result::Result<tenure_store::Changed, Fault>>) {
-    let (reply, answer) = oneshot::channel();
-    let job = Selection::Ids(vec![JobId::new(Timestamp::EPOCH, number)]);
-    (Command::Change(Change::Delete, job, Reply::new(reply)), answer)
+fn delete(number: u64) -> (Command, Answer<Changed>) {
+    change(Change::Delete, Selection::Ids(vec![JobId::new(Timestamp::EPOCH, number)]))
 }
 
 #[test]
@@ -253,9 +278,8 @@ fn a_waiting_job_that_a_newer_version_wrote_does_not_block_its_line() {
     writer.conn.execute("UPDATE job SET terms = '[\"of a newer version\"]' WHERE seq = 2", []).unwrap();
     let (take, mut taken) = reserve(3);
     writer.write(vec![take]);
-    let seqs = |taken: &tenure_store::Reservation| -> Vec<u64> {
-        taken.jobs.iter().map(|granted| granted.job().seq).collect()
-    };
+    let seqs =
+        |taken: &Reservation| -> Vec<u64> { taken.jobs.iter().map(|granted| granted.job().seq).collect() };
     assert_eq!(seqs(&taken.try_recv().unwrap().unwrap()), [1, 3]);
     assert_eq!(count(&writer, "SELECT scheduled FROM lane"), 1);
     assert_eq!(count(&writer, "SELECT queued FROM lane"), 0);
@@ -274,8 +298,8 @@ fn a_finished_job_that_a_newer_version_wrote_does_not_end_pruning() {
     let ended = "UPDATE standing SET state = 3, lapse = NULL, ended = 0, expires = seq,
          failure = CASE seq WHEN 1 THEN '{\"cause\":\"comet\"}' END";
     writer.conn.execute(ended, []).unwrap();
-    let (reply, mut tended) = oneshot::channel();
-    writer.write(vec![Command::Tend(Reply::new(reply))]);
+    let (tend, mut tended) = call(Request::Tend {}, |_| Some(()));
+    writer.write(vec![tend]);
     tended.try_recv().unwrap().unwrap();
     assert_eq!(count(&writer, "SELECT group_concat(seq) = '1,3' FROM job"), 1);
 }

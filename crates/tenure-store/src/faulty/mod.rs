@@ -8,20 +8,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_core::{
-    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
-    NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
-};
-use tokio::sync::{broadcast, watch};
-
 use crate::{
-    Answer, Caution, Chance, Change, Changed, Clock, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
-    Fired, Hints, Host, Hosts, Jobs, Joint, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitInfo, LimitPage, LostHost, Measures, Page, PageAsk, Pruned, QueueEdit, QueueEdited,
-    QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported,
-    Reservation, Reserve, Rewrite, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit,
-    TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes,
-    Written,
+    Answer, Caution, Chance, Clock, Copies, Encryption, Fault, Hints, Joint, LeftAsk, Measures, Reply,
+    Request, Reserve, Store,
 };
 pub use fate::Faults;
 use fate::{Fate, Trouble};
@@ -128,24 +117,19 @@ impl FaultyStore {
     }
 
     /// Lets one call meet its fate.
-    fn meet<'a, T: Send + 'a>(
-        &'a self,
-        call: impl FnOnce(&'a dyn Store) -> Answer<'a, T> + Send + 'a,
-    ) -> Answer<'a, T> {
-        Box::pin(async move {
-            let fate = self.mood().draw();
-            self.wait(fate.there).await;
-            if self.is_silent() {
-                return std::future::pending().await;
-            }
-            self.mood().arrive(fate.trouble)?;
-            let answer = call(self.inner.as_ref()).await;
-            self.wait(fate.back).await;
-            if fate.trouble == Some(Trouble::ReplyIsLost) {
-                return Err(Fault::Unknown("the reply was lost".to_owned()));
-            }
-            answer
-        })
+    async fn meet(&self, request: Request) -> Result<Reply, Fault> {
+        let fate = self.mood().draw();
+        self.wait(fate.there).await;
+        if self.is_silent() {
+            return std::future::pending().await;
+        }
+        self.mood().arrive(fate.trouble)?;
+        let reply = self.inner.call(request).await;
+        self.wait(fate.back).await;
+        if fate.trouble == Some(Trouble::ReplyIsLost) {
+            return Err(Fault::Unknown("the reply was lost".to_owned()));
+        }
+        reply
     }
 
     async fn wait(&self, span: Duration) {
@@ -193,247 +177,21 @@ impl fmt::Debug for FaultyStore {
     }
 }
 
-impl Jobs for FaultyStore {
-    fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
-        self.meet(move |store| store.enqueue(batch))
-    }
-
-    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
-        self.meet(move |store| store.reserve(ask))
-    }
-
-    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
-        self.meet(move |store| store.renew(ask))
-    }
-
-    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
-        self.meet(move |store| store.settle(settlements, then))
-    }
-
-    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
-        self.meet(move |store| store.report(reports))
-    }
-
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
-        self.meet(move |store| store.rewrite(rewrites))
-    }
-
-    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
-        self.meet(move |store| store.change(change, selection))
-    }
-
-    fn tend(&self) -> Answer<'_, Tended> {
-        self.meet(|store| store.tend())
-    }
-}
-
-impl Leases for FaultyStore {
-    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        self.meet(move |store| store.lease(wishes))
-    }
-
-    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
-        let name = name.clone();
-        self.meet(move |store| Box::pin(async move { store.lease_info(&name).await }))
-    }
-
-    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
-        self.meet(move |store| store.leases(ask))
-    }
-
-    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
-        self.meet(move |store| store.ledger(ask))
-    }
-
-    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        self.meet(move |store| store.prune_ledger(before))
-    }
-}
-
-impl Timers for FaultyStore {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
-        self.meet(move |store| store.set_timers(timers, starts))
-    }
-
-    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
-        self.meet(move |store| store.fire(at_most))
-    }
-
-    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
-        let name = name.clone();
-        self.meet(move |store| Box::pin(async move { store.change_timer(&name, act).await }))
-    }
-
-    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
-        let name = name.clone();
-        self.meet(move |store| Box::pin(async move { store.edit_timer(&name, seen, edit).await }))
-    }
-
-    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
-        let name = name.clone();
-        self.meet(move |store| Box::pin(async move { store.timer(&name).await }))
-    }
-
-    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
-        self.meet(move |store| store.timers(ask))
-    }
-
-    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
-        self.meet(move |store| store.slots(ask))
-    }
-
-    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        self.meet(move |store| store.prune_slots(before))
-    }
-}
-
-impl Records for FaultyStore {
-    fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
-        self.meet(move |store| store.write_records(writes))
-    }
-
-    fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
-        let (shelf, key) = (shelf.clone(), key.clone());
-        self.meet(move |store| Box::pin(async move { store.record(&shelf, &key).await }))
-    }
-
-    fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
-        self.meet(move |store| store.records(ask))
-    }
-
-    fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
-        self.meet(move |store| store.entries(ask))
-    }
-}
-
-impl Hosts for FaultyStore {
-    fn announce(
-        &self,
-        id: HostId,
-        name: &str,
-        slots: u32,
-        serves: &[Serves],
-        ttl: Duration,
-    ) -> Answer<'_, ()> {
-        let (name, serves) = (name.to_owned(), serves.to_vec());
-        self.meet(move |store| Box::pin(async move { store.announce(id, &name, slots, &serves, ttl).await }))
-    }
-
-    fn retire(&self, id: HostId) -> Answer<'_, ()> {
-        self.meet(move |store| store.retire(id))
-    }
-
-    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
-        let (app, program) = (app.clone(), program.to_owned());
-        self.meet(move |store| Box::pin(async move { store.claim_app(&app, &program, host).await }))
-    }
-
-    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
-        self.meet(|store| store.apps())
-    }
-
-    fn hosts(&self) -> Answer<'_, Vec<Host>> {
-        self.meet(|store| store.hosts())
-    }
-
-    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
-        self.meet(|store| store.lost_hosts())
-    }
-}
-
-impl Views for FaultyStore {
-    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
-        self.meet(move |store| store.job(id))
-    }
-
-    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
-        self.meet(move |store| store.jobs(ask))
-    }
-
-    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
-        self.meet(move |store| store.attempts(id))
-    }
-
-    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
-        self.meet(move |store| store.logs(id, behind, at_most))
-    }
-
-    fn counts(&self) -> Answer<'_, Vec<Count>> {
-        self.meet(|store| store.counts())
-    }
-
-    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
-        self.meet(|store| store.queues())
-    }
-
-    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
-        self.meet(move |store| store.standing(id))
-    }
-
-    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
-        let queue = queue.clone();
-        self.meet(move |store| Box::pin(async move { store.set_paused(&queue, paused).await }))
-    }
-
-    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
-        let queue = queue.clone();
-        self.meet(move |store| Box::pin(async move { store.set_queue_limit(&queue, limit).await }))
-    }
-
-    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
-        let queue = queue.clone();
-        self.meet(move |store| Box::pin(async move { store.edit_queue(&queue, edit).await }))
-    }
-
-    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
-        let queue = queue.clone();
-        self.meet(move |store| Box::pin(async move { store.remove_queue(&queue, seen).await }))
-    }
-
-    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
-        let key = key.clone();
-        self.meet(move |store| Box::pin(async move { store.limit(&key).await }))
-    }
-
-    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
-        self.meet(move |store| store.limits(behind, at_most))
-    }
-
-    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
-        let key = key.clone();
-        self.meet(move |store| Box::pin(async move { store.set_limit(&key, limit).await }))
-    }
-}
-
-impl Hints for FaultyStore {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.inner.due()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.inner.asked()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.inner.freed()
-    }
-
-    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.inner.events()
-    }
-
-    fn others(&self) -> broadcast::Receiver<()> {
-        self.inner.others()
-    }
-}
-
 impl Store for FaultyStore {
+    fn call(&self, request: Request) -> Answer<'_, Reply> {
+        Box::pin(self.meet(request))
+    }
+
+    fn leave(&self, _: Reserve) -> Option<LeftAsk> {
+        None
+    }
+
+    fn hints(&self) -> &dyn Hints {
+        self.inner.hints()
+    }
+
     fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
-    }
-
-    fn joint(&self) -> Option<&dyn Joint> {
-        self.inner.joint()
     }
 
     fn describe(&self) -> String {
@@ -448,8 +206,16 @@ impl Store for FaultyStore {
         self.inner.cautions()
     }
 
-    fn sizes(&self) -> Answer<'_, Sizes> {
-        self.meet(|store| store.sizes())
+    fn joint(&self) -> Option<&dyn Joint> {
+        self.inner.joint()
+    }
+
+    fn copies(&self) -> Option<&dyn Copies> {
+        None
+    }
+
+    fn encryption(&self) -> Option<&dyn Encryption> {
+        self.inner.encryption()
     }
 
     fn measures(&self) -> Option<&Measures> {

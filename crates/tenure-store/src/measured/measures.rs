@@ -7,8 +7,7 @@ use std::time::Duration;
 use tenure_core::{LeaseAct, LeaseOutcome, LeaseRefusal, QueueName};
 
 use super::histogram::{CALL_SECONDS, Histogram, JOBS};
-use super::operation::Operation;
-use crate::{Fault, LeaseWish, Reservation, Reserve};
+use crate::{Fault, LeaseWish, Operation, Reply, Request, Reservation, Reserve, Turn};
 
 /// Queues whose vain claims are told apart at most; what comes beyond that is counted together.
 const QUEUES: usize = 1_000;
@@ -53,6 +52,13 @@ pub struct LeaseMeasure {
     pub renewed: Histogram,
 }
 
+/// The part of a request that the measure of its reply needs.
+pub(super) enum Watched {
+    Claim(Claim),
+    Wishes(Vec<Wished>),
+    Nothing,
+}
+
 /// What is remembered of a claim until it is answered.
 pub(super) struct Claim {
     queues: Vec<QueueName>,
@@ -79,9 +85,9 @@ const REFUSED: usize = 3;
 
 impl Default for Measures {
     fn default() -> Self {
-        let of = |(_, operation): &(Operation, &'static str)| {
+        let of = |operation: &Operation| {
             Mutex::new(CallMeasure {
-                operation,
+                operation: operation.name(),
                 took: Histogram::within(CALL_SECONDS),
                 faults: [("unavailable", 0), ("unknown", 0), ("broken", 0), ("closed", 0)],
             })
@@ -157,6 +163,28 @@ impl ClaimMeasure {
         }
         let named = (self.empty.len() < QUEUES).then(|| queue.clone());
         *self.empty.entry(named).or_default() += 1;
+    }
+}
+
+impl Watched {
+    pub(super) fn of(request: &Request) -> Self {
+        if let Request::Reserve { ask } | Request::Settle { then: Some(ask), .. } = request {
+            return Self::Claim(Claim::of(ask));
+        }
+        if let Request::Lease { wishes } = request {
+            return Self::Wishes(wishes.iter().map(Wished::by).collect());
+        }
+        Self::Nothing
+    }
+
+    pub(super) fn tell(&self, measures: &Measures, reply: &Reply, took: Duration) {
+        match (self, reply) {
+            (Self::Claim(claim), Reply::Reserve(got) | Reply::Settle(Turn { reservation: got, .. })) => {
+                measures.claimed(claim, got, took);
+            }
+            (Self::Wishes(wished), Reply::Lease(outcomes)) => measures.wished(wished, outcomes, took),
+            _ => {}
+        }
     }
 }
 

@@ -1,10 +1,8 @@
 //! The measured store: a wrapper around any store that changes nothing, and measures how long each call takes and how it
 //! ends. See decision 0042.
 
-mod calls;
 mod histogram;
 mod measures;
-mod operation;
 #[cfg(test)]
 mod tests;
 
@@ -12,12 +10,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{broadcast, watch};
-
-use crate::{Answer, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, Moment, Sizes, Store};
+use crate::{
+    Answer, Caution, Clock, Copies, Encryption, Fault, Hints, Joint, LeftAsk, Moment, Operation, Reply,
+    Request, Reserve, Store,
+};
 pub use histogram::Histogram;
 pub use measures::{CallMeasure, ClaimMeasure, LeaseMeasure, Measures};
-use operation::Operation;
+use measures::{Claim, Watched};
 
 /// A store that does what the one within does, and knows how long that takes.
 ///
@@ -46,24 +45,6 @@ impl MeasuredStore {
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self { clock: inner.clock(), inner, measures: Arc::default() }
     }
-
-    /// Measures a call.
-    fn measure<'a, T: Send + 'a>(&'a self, operation: Operation, call: Answer<'a, T>) -> Answer<'a, T> {
-        self.measure_more(operation, call, |_, _, _| {})
-    }
-
-    /// Measures a call, and what its answer tells.
-    fn measure_more<'a, T: Send + 'a>(
-        &'a self,
-        operation: Operation,
-        call: Answer<'a, T>,
-        tell: impl FnOnce(&Measures, &T, Duration) + Send + 'a,
-    ) -> Answer<'a, T> {
-        Box::pin(async move {
-            let began = self.clock.moment();
-            measured((&self.clock, &self.measures), operation, began, call, tell).await
-        })
-    }
 }
 
 /// Waits for the answer to a call that began at this moment, and measures it.
@@ -89,29 +70,32 @@ impl fmt::Debug for MeasuredStore {
     }
 }
 
-impl Hints for MeasuredStore {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.inner.due()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.inner.asked()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.inner.freed()
-    }
-
-    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.inner.events()
-    }
-
-    fn others(&self) -> broadcast::Receiver<()> {
-        self.inner.others()
-    }
-}
-
 impl Store for MeasuredStore {
+    fn call(&self, request: Request) -> Answer<'_, Reply> {
+        let (operation, watched) = (request.operation(), Watched::of(&request));
+        Box::pin(async move {
+            let began = self.clock.moment();
+            let call = self.inner.call(request);
+            let tell = move |measures: &Measures, reply: &_, took| watched.tell(measures, reply, took);
+            measured((&self.clock, &self.measures), operation, began, call, tell).await
+        })
+    }
+
+    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
+        let (claim, clock, measures) = (Claim::of(&ask), Arc::clone(&self.clock), Arc::clone(&self.measures));
+        let left = self.inner.leave(ask)?;
+        Some(left.watched(move |sent, answer| {
+            let tell = move |measures: &Measures, got: &_, took| measures.claimed(&claim, got, took);
+            Box::pin(
+                async move { measured((&clock, &measures), Operation::Reserve, sent, answer, tell).await },
+            )
+        }))
+    }
+
+    fn hints(&self) -> &dyn Hints {
+        self.inner.hints()
+    }
+
     fn clock(&self) -> Arc<dyn Clock> {
         self.inner.clock()
     }
@@ -138,10 +122,6 @@ impl Store for MeasuredStore {
 
     fn encryption(&self) -> Option<&dyn Encryption> {
         self.inner.encryption()
-    }
-
-    fn sizes(&self) -> Answer<'_, Sizes> {
-        self.measure(Operation::Sizes, self.inner.sizes())
     }
 
     fn measures(&self) -> Option<&Measures> {

@@ -5,6 +5,7 @@
 //! thread, no task, no clock but the injected one: every answer is ready when it is first asked for.
 //! What a call does is done in one go under the lock; nothing of it can be seen half-way.
 
+mod calls;
 mod change;
 mod copying;
 mod enqueue;
@@ -34,22 +35,11 @@ mod waits;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use tenure_core::{
-    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
-    NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
-};
-use tokio::sync::{broadcast, watch};
+use tenure_core::Timestamp;
 
 use crate::{
-    Answer, Bulletin, Change, Changed, Clock, Copies, Count, Enqueued, EntriesAsk, EntryPage, Event, Fault,
-    Fired, Hints, Host, Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk,
-    LedgerPage, LeftAsk, LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited,
-    QueueInfo, QueueRemoved, QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported,
-    Reservation, Reserve, Rewrite, Selection, SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit,
-    TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes,
-    Written, check_rewrites, check_timers, check_wishes, check_writes,
+    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Hints, Joint, LeftAsk, Measures, Reply,
+    Request, Reservation, Reserve, Store,
 };
 use rows::Rows;
 
@@ -115,19 +105,18 @@ impl fmt::Debug for MemoryStore {
     }
 }
 
-impl Jobs for MemoryStore {
-    fn enqueue(&self, batch: Vec<NewJob>) -> Answer<'_, Enqueued> {
-        self.answer(move |rows, now| rows.enqueue(&batch, now))
-    }
-
-    fn reserve(&self, ask: Reserve) -> Answer<'_, Reservation> {
-        self.answer(move |rows, now| rows.reserve(&ask, now))
+impl Store for MemoryStore {
+    fn call(&self, request: Request) -> Answer<'_, Reply> {
+        Box::pin(async move {
+            request.check()?;
+            self.answer(move |rows, now| rows.perform(request, now, &*self.clock)).await
+        })
     }
 
     fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
         let (rows, bulletin, clock) =
             (Arc::clone(&self.rows), Arc::clone(&self.bulletin), Arc::clone(&self.clock));
-        // Whoever calls holds the lock: it is granted when the answer is looked at.
+        // The caller of a hint holds the lock, so the jobs are granted when the answer is awaited.
         let put = move || {
             let reserve = move |rows: &mut Rows, now| rows.reserve(&ask, now);
             let answer = async move { under_lock(&rows, &bulletin, &*clock, reserve) };
@@ -136,266 +125,10 @@ impl Jobs for MemoryStore {
         Some(self.bulletin.leave(Arc::clone(&self.clock), put))
     }
 
-    fn renew(&self, ask: Renew) -> Answer<'_, Vec<Renewal>> {
-        self.answer(move |rows, now| ask.held.iter().map(|held| rows.renew(held, ask.ttl, now)).collect())
+    fn hints(&self) -> &dyn Hints {
+        &*self.bulletin
     }
 
-    fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
-        self.answer(move |rows, now| Turn {
-            settled: rows.settle_all(&settlements, now),
-            reservation: then.map(|ask| rows.reserve(&ask, now)).unwrap_or_default(),
-        })
-    }
-
-    fn report(&self, reports: Vec<Report>) -> Answer<'_, Vec<Reported>> {
-        self.answer(move |rows, now| reports.into_iter().map(|report| rows.report(report, now)).collect())
-    }
-
-    fn rewrite(&self, rewrites: Vec<Rewrite>) -> Answer<'_, Vec<bool>> {
-        Box::pin(async move {
-            check_rewrites(&rewrites)?;
-            self.answer(move |rows, _| rewrites.into_iter().map(|rewrite| rows.rewrite(rewrite)).collect())
-                .await
-        })
-    }
-
-    fn change(&self, change: Change, selection: Selection) -> Answer<'_, Changed> {
-        self.answer(move |rows, now| rows.change(&change, &selection, now))
-    }
-
-    fn tend(&self) -> Answer<'_, Tended> {
-        self.answer(|rows, _| {
-            let now = rows.leases.look(&*self.clock);
-            rows.tend(now)
-        })
-    }
-}
-
-impl Leases for MemoryStore {
-    fn lease(&self, wishes: Vec<LeaseWish>) -> Answer<'_, Vec<LeaseOutcome>> {
-        Box::pin(async move {
-            check_wishes(&wishes)?;
-            let take_all = |rows: &mut Rows, _| {
-                let now = rows.leases.look(&*self.clock);
-                let Rows { leases, news, epoch, .. } = rows;
-                wishes.iter().map(|wish| leases.take(wish, *epoch, now, news)).collect()
-            };
-            self.answer(take_all).await
-        })
-    }
-
-    fn lease_info(&self, name: &LeaseName) -> Answer<'_, Option<LeaseInfo>> {
-        let name = name.clone();
-        self.answer(move |rows, now| rows.leases.info(&name, now))
-    }
-
-    fn leases(&self, ask: LeasesAsk) -> Answer<'_, LeasePage> {
-        self.answer(move |rows, now| rows.leases.page(&ask, now))
-    }
-
-    fn ledger(&self, ask: LedgerAsk) -> Answer<'_, LedgerPage> {
-        self.answer(move |rows, _| rows.leases.ledger(&ask))
-    }
-
-    fn prune_ledger(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        self.answer(move |rows, _| rows.leases.prune(before))
-    }
-}
-
-impl Timers for MemoryStore {
-    fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>> {
-        Box::pin(async move {
-            check_timers(&timers)?;
-            self.answer(move |rows, now| rows.set_timers(timers, starts, now)).await
-        })
-    }
-
-    fn fire(&self, at_most: usize) -> Answer<'_, Fired> {
-        self.answer(move |rows, now| rows.fire(at_most, now))
-    }
-
-    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
-        let name = name.clone();
-        self.answer(move |rows, now| rows.change_timer(&name, act, now))
-    }
-
-    fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {
-        let name = name.clone();
-        self.answer(move |rows, now| rows.edit_timer(&name, &seen, edit, now))
-    }
-
-    fn timer(&self, name: &Name) -> Answer<'_, Option<Timer>> {
-        let name = name.clone();
-        self.answer(move |rows, _| rows.timers.get(&name).cloned())
-    }
-
-    fn timers(&self, ask: TimersAsk) -> Answer<'_, TimerPage> {
-        self.answer(move |rows, now| rows.timers.page(&ask, now))
-    }
-
-    fn slots(&self, ask: SlotsAsk) -> Answer<'_, SlotPage> {
-        self.answer(move |rows, _| rows.timers.slots(&ask))
-    }
-
-    fn prune_slots(&self, before: Timestamp) -> Answer<'_, Pruned> {
-        self.answer(move |rows, _| rows.timers.prune(before))
-    }
-}
-
-impl Records for MemoryStore {
-    fn write_records(&self, writes: Writes) -> Answer<'_, Written> {
-        Box::pin(async move {
-            check_writes(&writes)?;
-            self.answer(move |rows, now| {
-                let asks = writes.asks;
-                let written = rows.records.write(writes, now);
-                rows.news.asked |= asks && matches!(written, Written::Done { .. });
-                written
-            })
-            .await
-        })
-    }
-
-    fn record(&self, shelf: &Name, key: &RecordKey) -> Answer<'_, Option<Record>> {
-        let place = (shelf.clone(), key.clone());
-        self.answer(move |rows, now| rows.records.get(&place, now).cloned())
-    }
-
-    fn records(&self, ask: RecordsAsk) -> Answer<'_, RecordPage> {
-        self.answer(move |rows, now| rows.records.page(&ask, now))
-    }
-
-    fn entries(&self, ask: EntriesAsk) -> Answer<'_, EntryPage> {
-        self.answer(move |rows, now| rows.records.journal(&ask, now))
-    }
-}
-
-impl Hosts for MemoryStore {
-    fn announce(
-        &self,
-        id: HostId,
-        name: &str,
-        slots: u32,
-        serves: &[Serves],
-        ttl: Duration,
-    ) -> Answer<'_, ()> {
-        let (name, serves) = (name.to_owned(), serves.to_vec());
-        self.answer(move |rows, now| {
-            rows.announce(Host { id, name, started: now, heard: now, until: now.after(ttl), slots, serves })
-        })
-    }
-
-    fn retire(&self, id: HostId) -> Answer<'_, ()> {
-        self.answer(move |rows, _| rows.retire(id))
-    }
-
-    fn claim_app(&self, app: &AppId, program: &str, host: HostId) -> Answer<'_, Result<AppUse, AppUse>> {
-        let (app, program) = (app.clone(), program.to_owned());
-        self.answer(move |rows, now| rows.claim_app(AppUse { app, program, host, since: now, seen: now }))
-    }
-
-    fn apps(&self) -> Answer<'_, Vec<AppUse>> {
-        self.answer(|rows, _| rows.apps.values().cloned().collect())
-    }
-
-    fn hosts(&self) -> Answer<'_, Vec<Host>> {
-        self.answer(|rows, now| rows.live_hosts(now).cloned().collect())
-    }
-
-    fn lost_hosts(&self) -> Answer<'_, Vec<LostHost>> {
-        self.answer(|rows, now| rows.lost_hosts(now))
-    }
-}
-
-impl Views for MemoryStore {
-    fn job(&self, id: JobId) -> Answer<'_, Option<Job>> {
-        self.answer(move |rows, _| rows.find(id).map(|row| row.job.clone()))
-    }
-
-    fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
-        self.answer(move |rows, now| rows.page(&ask, now))
-    }
-
-    fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {
-        self.answer(move |rows, _| rows.find(id).map(rows::Row::attempts).unwrap_or_default())
-    }
-
-    fn logs(&self, id: JobId, behind: (u32, u32), at_most: usize) -> Answer<'_, Vec<LogLine>> {
-        self.answer(move |rows, _| {
-            rows.find(id).map(|row| row.lines.behind(behind, at_most)).unwrap_or_default()
-        })
-    }
-
-    fn counts(&self) -> Answer<'_, Vec<Count>> {
-        self.answer(|rows, _| rows.counts())
-    }
-
-    fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
-        self.answer(|rows, now| rows.queues(now))
-    }
-
-    fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
-        self.answer(move |rows, now| rows.standing(id, now))
-    }
-
-    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
-        let queue = queue.clone();
-        self.answer(move |rows, _| rows.set_paused(queue, paused))
-    }
-
-    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
-        let queue = queue.clone();
-        self.answer(move |rows, now| rows.set_queue_limit(queue, limit, now))
-    }
-
-    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
-        let queue = queue.clone();
-        self.answer(move |rows, now| rows.edit_queue(queue, &edit, now))
-    }
-
-    fn remove_queue(&self, queue: &QueueName, seen: QueueSeen) -> Answer<'_, QueueRemoved> {
-        let queue = queue.clone();
-        self.answer(move |rows, _| rows.remove_queue(&queue, &seen))
-    }
-
-    fn limit(&self, key: &Key) -> Answer<'_, Option<LimitInfo>> {
-        let key = key.clone();
-        self.answer(move |rows, _| rows.limits.find(&key))
-    }
-
-    fn limits(&self, behind: Option<Key>, at_most: usize) -> Answer<'_, LimitPage> {
-        self.answer(move |rows, _| rows.limits.page(behind.as_ref(), at_most))
-    }
-
-    fn set_limit(&self, key: &Key, limit: Option<Limit>) -> Answer<'_, ()> {
-        let key = key.clone();
-        self.answer(move |rows, now| rows.set_limit(&key, limit, now))
-    }
-}
-
-impl Hints for MemoryStore {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.bulletin.due()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.bulletin.asked()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.bulletin.freed()
-    }
-
-    fn events(&self) -> broadcast::Receiver<Arc<Event>> {
-        self.bulletin.events()
-    }
-
-    fn others(&self) -> broadcast::Receiver<()> {
-        self.bulletin.others()
-    }
-}
-
-impl Store for MemoryStore {
     fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
     }
@@ -410,6 +143,22 @@ impl Store for MemoryStore {
 
     fn engine(&self) -> &'static str {
         "memory"
+    }
+
+    fn cautions(&self) -> Vec<Caution> {
+        Vec::new()
+    }
+
+    fn joint(&self) -> Option<&dyn Joint> {
+        None
+    }
+
+    fn encryption(&self) -> Option<&dyn Encryption> {
+        None
+    }
+
+    fn measures(&self) -> Option<&Measures> {
+        None
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -15,10 +15,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use tenure_store::{
-    Answer, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, Measures, Sizes, Store,
+    Answer, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, LeftAsk, Measures, Reply,
+    Request, Reserve, Store,
 };
 use tokio::sync::{broadcast, watch};
 
+use claims::open_claim;
 use events::Events;
 pub use keyring::Keyring;
 use vault::Vault;
@@ -29,7 +31,7 @@ use vault::Vault;
 pub struct SealedStore {
     inner: Arc<dyn Store>,
     vault: Vault,
-    events: Option<Arc<Events>>,
+    heard: Heard,
 }
 
 impl SealedStore {
@@ -39,13 +41,14 @@ impl SealedStore {
         let vault = Vault { keys };
         let pass_on = || Events::pass_on(inner.events(), inner.events(), vault.clone());
         let events = vault.seals().then(pass_on);
-        Self { inner, vault, events }
+        let heard = Heard { inner: Arc::clone(&inner), events };
+        Self { inner, vault, heard }
     }
 
     /// Waits for a call that may change something, and forwards its events before its answer.
     async fn told<T>(&self, call: Answer<'_, T>) -> Result<T, Fault> {
         let answer = call.await;
-        if let Some(events) = &self.events {
+        if let Some(events) = &self.heard.events {
             events.forward();
         }
         answer
@@ -58,7 +61,13 @@ impl fmt::Debug for SealedStore {
     }
 }
 
-impl Hints for SealedStore {
+/// The notifications of the inner store, with decrypted events.
+struct Heard {
+    inner: Arc<dyn Store>,
+    events: Option<Arc<Events>>,
+}
+
+impl Hints for Heard {
     fn due(&self) -> watch::Receiver<u64> {
         self.inner.due()
     }
@@ -81,6 +90,22 @@ impl Hints for SealedStore {
 }
 
 impl Store for SealedStore {
+    fn call(&self, request: Request) -> Answer<'_, Reply> {
+        self.perform(request)
+    }
+
+    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
+        let (inner, vault) = (Arc::clone(&self.inner), self.vault.clone());
+        let left = self.inner.leave(ask)?;
+        Some(left.watched(move |_, answer| {
+            Box::pin(async move { open_claim((&inner, &vault), answer.await?).await })
+        }))
+    }
+
+    fn hints(&self) -> &dyn Hints {
+        &self.heard
+    }
+
     fn clock(&self) -> Arc<dyn Clock> {
         self.inner.clock()
     }
@@ -107,10 +132,6 @@ impl Store for SealedStore {
 
     fn encryption(&self) -> Option<&dyn Encryption> {
         Some(self)
-    }
-
-    fn sizes(&self) -> Answer<'_, Sizes> {
-        self.inner.sizes()
     }
 
     fn measures(&self) -> Option<&Measures> {

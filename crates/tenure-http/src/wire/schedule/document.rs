@@ -9,6 +9,7 @@ use tenure::{CatchUp, OnEdit, Overlap, Skipped, Timer, TimerJob};
 
 use super::super::job::raw;
 use super::{CatchUpName, OnEditName, OverlapName, RuleSpec};
+use crate::hide::Hiding;
 
 /// A schedule and its state.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -146,6 +147,13 @@ pub struct SchedulePage {
 }
 
 impl ScheduleDocument {
+    /// Hides secrets in the args and metadata of its job.
+    pub(crate) fn hidden(mut self, hiding: &Hiding) -> Self {
+        self.job.args = hiding.json(self.job.args);
+        hiding.notes(&mut self.job.meta);
+        self
+    }
+
     /// What there is to tell of a timer.
     #[must_use]
     pub fn of(timer: &Timer) -> Self {

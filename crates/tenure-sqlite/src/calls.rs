@@ -1,0 +1,100 @@
+//! Performs the requests of the contract: views on a connection that reads, all others in a transaction that writes.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Result};
+use tenure_core::{QueueName, Settlement, Timestamp};
+use tenure_store::{Reply, Request, Reservation, Reserve, Turn};
+
+use crate::fault::unreadable;
+use crate::writing::Writing;
+use crate::{apps, hosts, key_views, leases, ledger, records, sizes, timers, views};
+
+/// Looks up the reply to a view.
+#[allow(clippy::wildcard_enum_match_arm, reason = "callers send only views")]
+pub(crate) fn look_up(conn: &Connection, path: &Path, request: &Request, now: Timestamp) -> Result<Reply> {
+    Ok(match request {
+        Request::LeaseInfo { name } => Reply::LeaseInfo(leases::info(conn, name, now)?),
+        Request::Leases { ask } => Reply::Leases(leases::page(conn, ask, now)?),
+        Request::Ledger { ask } => Reply::Ledger(ledger::page(conn, ask)?),
+        Request::Timer { name } => Reply::Timer(timers::one(conn, name)?),
+        Request::Timers { ask } => Reply::Timers(timers::page(conn, ask, now)?),
+        Request::Slots { ask } => Reply::Slots(timers::slots(conn, ask)?),
+        Request::Record { shelf, key } => Reply::Record(records::one(conn, shelf, key, now)?),
+        Request::Records { ask } => Reply::Records(records::page(conn, ask, now)?),
+        Request::Entries { ask } => Reply::Entries(records::entries(conn, ask, now)?),
+        Request::Apps {} => Reply::Apps(apps::all(conn)?),
+        Request::Hosts {} => Reply::Hosts(hosts::alive(conn, now)?),
+        Request::LostHosts {} => Reply::LostHosts(hosts::lost(conn, now)?),
+        Request::Job { id } => Reply::Job(views::job(conn, *id)?),
+        Request::Jobs { ask } => Reply::Jobs(views::page(conn, ask, now)?),
+        Request::Attempts { id } => Reply::Attempts(views::attempts(conn, *id)?),
+        Request::Logs { id, behind, at_most } => Reply::Logs(views::logs(conn, *id, *behind, *at_most)?),
+        Request::Counts {} => Reply::Counts(views::counts(conn)?),
+        Request::Queues {} => Reply::Queues(views::queues(conn, now)?),
+        Request::Standing { id } => Reply::Standing(views::standing(conn, *id, now)?),
+        Request::Limit { key } => Reply::Limit(key_views::limit(conn, key)?),
+        Request::Limits { behind, at_most } => {
+            Reply::Limits(key_views::limits(conn, behind.as_ref(), *at_most)?)
+        }
+        Request::Sizes {} => Reply::Sizes(sizes::look(conn, path)?),
+        other => return Err(unreadable(format_args!("`{}` is not a view", other.operation().name()))),
+    })
+}
+
+impl Writing<'_> {
+    /// Performs a request that may write.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "all others are views")]
+    pub(crate) fn perform(&mut self, request: &Request) -> Result<Reply> {
+        Ok(match request {
+            Request::Enqueue { batch } => Reply::Enqueue(self.enqueue(batch)?),
+            Request::Reserve { ask } => Reply::Reserve(self.reserve(ask)?),
+            Request::Renew { ask } => Reply::Renew(self.renew(ask)?),
+            Request::Settle { settlements, then } => Reply::Settle(self.turn(settlements, then.as_ref())?),
+            Request::Report { reports } => Reply::Report(self.report(reports)?),
+            Request::Rewrite { rewrites } => Reply::Rewrite(self.rewrite_values(rewrites)?),
+            Request::Change { change, selection } => Reply::Change(self.change(change, selection)?),
+            Request::Tend {} => Reply::Tend(self.tend()?),
+            Request::SetPaused { queue, paused } => Reply::SetPaused(self.set_paused(queue, *paused)?),
+            Request::SetQueueLimit { queue, limit } => {
+                Reply::SetQueueLimit(self.set_queue_limit(queue, *limit)?)
+            }
+            Request::EditQueue { queue, edit } => Reply::EditQueue(self.edit_queue(queue, edit)?),
+            Request::RemoveQueue { queue, seen } => Reply::RemoveQueue(self.remove_queue(queue, seen)?),
+            Request::SetLimit { key, limit } => {
+                self.set_limit(key, *limit)?;
+                Reply::SetLimit(())
+            }
+            Request::Announce { id, name, slots, serves, ttl } => {
+                self.announce(*id, name, *slots, serves, *ttl)?;
+                Reply::Announce(())
+            }
+            Request::Retire { id } => {
+                self.retire(*id)?;
+                Reply::Retire(())
+            }
+            Request::Lease { wishes } => Reply::Lease(self.lease(wishes)?),
+            Request::PruneLedger { before } => Reply::PruneLedger(self.prune_ledger(*before)?),
+            Request::SetTimers { timers, starts } => Reply::SetTimers(self.set_timers(timers, *starts)?),
+            Request::Fire { at_most } => Reply::Fire(self.fire(*at_most)?),
+            Request::ChangeTimer { name, act } => Reply::ChangeTimer(self.change_timer(name, act)?),
+            Request::EditTimer { name, seen, edit } => Reply::EditTimer(self.edit_timer(name, seen, edit)?),
+            Request::PruneSlots { before } => Reply::PruneSlots(self.prune_slots(*before)?),
+            Request::WriteRecords { writes } => Reply::WriteRecords(self.write_records(writes)?),
+            Request::ClaimApp { app, program, host } => Reply::ClaimApp(self.claim_app(app, program, *host)?),
+            view => return Err(unreadable(format_args!("`{}` writes nothing", view.operation().name()))),
+        })
+    }
+
+    fn turn(&mut self, settlements: &[Settlement], then: Option<&Reserve>) -> Result<Turn> {
+        let settled = self.settle(settlements)?;
+        let reservation = then.map_or(Ok(Reservation::default()), |ask| self.reserve(ask))?;
+        Ok(Turn { settled, reservation })
+    }
+
+    pub(crate) fn set_paused(&mut self, queue: &QueueName, paused: bool) -> Result<bool> {
+        let changed = self.memory.lanes.set_paused(self.conn, queue, paused)?;
+        self.news.due |= changed && !paused;
+        Ok(changed)
+    }
+}
