@@ -10,13 +10,13 @@ use super::given::{Given, TTL, decide, failed, held, kind, minutes, queue, retry
 use super::keyed::{after, key, limited, ordered};
 use super::wishes::{acquire_for, break_within, forget, leave, queue_up, renew};
 use super::{Test, test};
-use tenure_store::{Change, Event, Happening, LeftAsk, Only, Put, Report, Writes};
+use tenure_store::{Change, Event, Happening, Only, ParkedClaim, Put, Report, Writes, park};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
         test(enqueueing_hints_that_something_is_due),
-        test(an_ask_that_is_left_is_put_by_the_next_call),
-        test(an_ask_that_is_taken_back_is_not_put),
+        test(a_parked_claim_is_sent_with_the_next_notification),
+        test(a_parked_claim_that_is_taken_back_is_not_sent),
         test(settling_to_wait_again_hints_that_something_is_due),
         test(a_lapse_hints_that_something_is_due),
         test(changes_hint_that_something_is_due),
@@ -52,32 +52,28 @@ async fn enqueueing_hints_that_something_is_due(given: Given) {
     hints(given.store.due(), given.put(given.due_in("mail", minutes(1)))).await;
 }
 
-/// A store in front of others, or one that is asked no sooner by that, takes none: that of PostgreSQL is.
-fn leave_ask(given: &Given) -> Option<LeftAsk> {
-    let left = given.store.leave(given.ask(vec![want("mail", 3)], 3));
-    assert!(left.is_some() || given.store.engine() != "postgres");
-    left
+fn parked(given: &Given) -> ParkedClaim {
+    park(&given.store, given.ask(vec![want("mail", 3)], 3))
 }
 
-async fn an_ask_that_is_left_is_put_by_the_next_call(given: Given) {
+async fn a_parked_claim_is_sent_with_the_next_notification(given: Given) {
     let due = given.store.due();
-    let Some(left) = leave_ask(&given) else { return };
+    let claim = parked(&given);
     given.enqueue("mail", 2).await;
-    let put = left.take_back().expect("it was put");
-    assert_eq!(put.calls, *due.borrow());
-    assert_eq!(put.sent, given.store.clock().moment());
-    let granted = put.answer.await.unwrap().jobs;
+    let sent = claim.take_back().expect("it was sent");
+    assert_eq!(sent.calls, *due.borrow());
+    assert_eq!(sent.sent, given.store.clock().moment());
+    let granted = sent.answer.await.unwrap().jobs;
     assert_eq!(granted.len(), 2);
     assert!(given.reserve("mail", 3).await.is_empty());
-    // It was put once.
+    // It was sent once.
     given.enqueue("mail", 1).await;
     assert_eq!(given.reserve("mail", 3).await.len(), 1);
 }
 
-async fn an_ask_that_is_taken_back_is_not_put(given: Given) {
-    let Some(left) = leave_ask(&given) else { return };
-    assert!(left.take_back().is_none());
-    drop(leave_ask(&given));
+async fn a_parked_claim_that_is_taken_back_is_not_sent(given: Given) {
+    assert!(parked(&given).take_back().is_none());
+    drop(parked(&given));
     given.enqueue("mail", 2).await;
     assert_eq!(given.reserve("mail", 3).await.len(), 2);
 }

@@ -1,8 +1,8 @@
 //! The notifications of a store, for its listeners.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use tenure_store::{Bulletin, Event, Hints};
+use tenure_store::{Bulletin, Event, Hints, ParkingPlace};
 use tokio::sync::{broadcast, watch};
 
 use crate::memory::Memory;
@@ -38,6 +38,10 @@ impl Hints for Listening {
 
     fn others(&self) -> broadcast::Receiver<()> {
         self.hear(Bulletin::others)
+    }
+
+    fn park(&self, place: Weak<ParkingPlace>) {
+        self.hear(|bulletin| bulletin.park(place));
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::{NewJob, Settlement};
 use tenure_store::{
-    Answer, Caution, Change, Changed, Clock, Copies, Encryption, Enqueued, Fault, Hints, Joint, LeftAsk,
-    Measures, Renew, Renewal, Reply as StoreReply, Report, Reported, Request, Reservation, Reserve, Rewrite,
-    Selection, Sizes, Store, Tended, Turn,
+    Answer, Caution, Change, Changed, Clock, Copies, Encryption, Enqueued, Fault, Hints, Joint, Measures,
+    Renew, Renewal, Reply as StoreReply, Report, Reported, Request, Reservation, Reserve, Rewrite, Selection,
+    Sizes, Store, Tended, Turn,
 };
 use tokio::sync::mpsc;
 
@@ -224,19 +224,6 @@ impl Store for PostgresStore {
             Ok(()) => self.perform(request),
             Err(fault) => Box::pin(std::future::ready(Err(fault))),
         }
-    }
-
-    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
-        self.check_open().ok()?;
-        let task = self.tasks.working.clone();
-        let put = move || {
-            let (reply, answer) = Reply::new();
-            let waits = task.try_send(Ask::Reserve(ask, reply));
-            let lost = if waits.is_ok() { Fault::Unknown } else { Fault::Unavailable };
-            let lost = move || lost("the outcome of an abandoned request is unknown".to_owned());
-            Box::pin(async move { answer.await.unwrap_or_else(|_| Err(lost())) }) as Answer<'static, _>
-        };
-        Some(self.memory.bulletin.leave(self.clock(), put))
     }
 
     fn hints(&self) -> &dyn Hints {

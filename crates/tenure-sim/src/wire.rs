@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tenure_store::{
-    Answer, Bulletin, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, LeftAsk, Measures,
-    Reply, Request, Reserve, Store,
+    Answer, Bulletin, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, Measures, ParkingPlace,
+    Reply, Request, Store,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -198,15 +198,15 @@ impl Hints for Heard {
     fn others(&self) -> broadcast::Receiver<()> {
         self.store.others()
     }
+
+    fn park(&self, place: Weak<ParkingPlace>) {
+        self.bulletin.park(place);
+    }
 }
 
 impl Store for Wire {
     fn call(&self, request: Request) -> Answer<'_, Reply> {
         Box::pin(self.send(request))
-    }
-
-    fn leave(&self, _: Reserve) -> Option<LeftAsk> {
-        None
     }
 
     fn hints(&self) -> &dyn Hints {

@@ -11,8 +11,8 @@ use tenure_core::{
 };
 use tenure_store::{
     Accepted, Answer, Caution, Change, Changed, Clock, Copies, Encryption, Enqueued, Fault, Hints, Joint,
-    LeaseWish, LedgerAsk, LeftAsk, Measures, Order, Refusal, Renew, Renewal, Reply, Report, Reported,
-    Request, Reservation, Reserve, Selection, Settled, Store, Tended, Turn, replied,
+    LeaseWish, LedgerAsk, Measures, Order, Refusal, Renew, Renewal, Reply, Report, Reported, Request,
+    Reservation, Reserve, Selection, Settled, Store, Tended, Turn, replied,
 };
 
 use crate::asks::ask_in;
@@ -331,10 +331,6 @@ impl Store for Witness {
             Request::SetLimit { key, limit } => replied(self.set_limit(&key, limit), Reply::SetLimit),
             other => self.store.call(other),
         }
-    }
-
-    fn leave(&self, _: Reserve) -> Option<LeftAsk> {
-        None
     }
 
     fn hints(&self) -> &dyn Hints {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tenure_core::Timestamp;
 use tenure_store::{
-    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Fired, Hints, Joint, LeftAsk, Measures,
-    Reply, Request, Reserve, Store,
+    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Fired, Hints, Joint, Measures, Reply,
+    Request, Store,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -203,10 +203,6 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn call(&self, request: Request) -> Answer<'_, Reply> {
         Box::pin(self.perform(request))
-    }
-
-    fn leave(&self, _: Reserve) -> Option<LeftAsk> {
-        None
     }
 
     fn hints(&self) -> &dyn Hints {

@@ -1,13 +1,13 @@
 //! Hints and events: what a store calls out. Nothing is correct because of it.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use serde::Serialize;
 use tenure_core::{JobId, Kind, QueueName, StateName, Timestamp};
 use tokio::sync::{broadcast, watch};
 
-use crate::left::Place;
-use crate::{Answer, Clock, LeftAsk, Reservation, Store};
+use crate::Store;
+use crate::parked::{Parked, Place};
 
 /// Events that a slow listener may fall behind by before it misses some.
 const EVENTS_KEPT: usize = 4096;
@@ -75,14 +75,16 @@ pub trait Hints {
 
     /// Something whenever another program has written: what happened there is not among the events.
     fn others(&self) -> broadcast::Receiver<()>;
+
+    /// Sends a parked claim with the next notification that something may be due; see [`park`](crate::park).
+    fn park(&self, place: Weak<Place>);
 }
 
 /// The board on which a store pins its hints; stores share it.
 #[derive(Debug)]
 pub struct Bulletin {
     due: watch::Sender<u64>,
-    /// Asks that are put by the next call that something may be due.
-    left: Mutex<Vec<Weak<Place>>>,
+    parked: Parked,
     asked: watch::Sender<u64>,
     freed: watch::Sender<u64>,
     events: broadcast::Sender<Arc<Event>>,
@@ -94,7 +96,7 @@ impl Default for Bulletin {
     fn default() -> Self {
         Self {
             due: watch::Sender::new(0),
-            left: Mutex::default(),
+            parked: Parked::default(),
             asked: watch::Sender::new(0),
             freed: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENTS_KEPT),
@@ -104,29 +106,10 @@ impl Default for Bulletin {
 }
 
 impl Bulletin {
-    /// Says that something may be due, and puts the asks that were left for that.
+    /// Notifies that something may be due, and sends the parked claims.
     pub fn call_due(&self) {
         self.due.send_modify(|version| *version += 1);
-        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
-        if left.is_empty() {
-            return;
-        }
-        let calls = self.calls();
-        left.iter().filter_map(Weak::upgrade).for_each(|place| place.put(calls));
-    }
-
-    /// Leaves an ask that is put by the next call that something may be due. `put` hands it on and does not wait: whoever
-    /// calls may hold a lock.
-    pub fn leave(
-        &self,
-        clock: Arc<dyn Clock>,
-        put: impl FnOnce() -> Answer<'static, Reservation> + Send + 'static,
-    ) -> LeftAsk {
-        let place = Place::new(clock, Box::new(put));
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.retain(|place| place.strong_count() > 0);
-        left.push(Arc::downgrade(&place));
-        LeftAsk::at(place)
+        self.parked.send(|| self.calls());
     }
 
     /// How often it was said that something may be due.
@@ -184,6 +167,10 @@ impl<S: Store> Hints for S {
     fn others(&self) -> broadcast::Receiver<()> {
         self.hints().others()
     }
+
+    fn park(&self, place: Weak<Place>) {
+        self.hints().park(place);
+    }
 }
 
 impl Hints for Bulletin {
@@ -205,5 +192,9 @@ impl Hints for Bulletin {
 
     fn others(&self) -> broadcast::Receiver<()> {
         self.others.subscribe()
+    }
+
+    fn park(&self, place: Weak<Place>) {
+        self.parked.add(place);
     }
 }

@@ -20,10 +20,10 @@ mod hosts;
 mod jobs;
 mod joint;
 mod leases;
-mod left;
 mod measured;
 mod memory;
 mod operations;
+mod parked;
 mod records;
 mod request;
 mod rewriting;
@@ -55,10 +55,10 @@ pub use joint::{Call, Joint};
 pub use leases::{
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned, check_wishes,
 };
-pub use left::{LeftAsk, PutAsk};
 pub use measured::{CallMeasure, ClaimMeasure, Histogram, LeaseMeasure, MeasuredStore, Measures};
 pub use memory::MemoryStore;
 pub use operations::{Caution, Finding, Hearing, Migration, Oldest, Quarantined, Repaired, Status};
+pub use parked::{ParkedClaim, Place as ParkingPlace, SentClaim, park};
 pub use records::{
     Append, EntriesAsk, EntryPage, NewValue, Only, Put, RecordPage, Records, RecordsAsk, Unmet, Writes,
     Written, check_writes,
@@ -84,10 +84,6 @@ pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send
     /// Performs a request and returns the reply of the same name. Use the typed methods instead, such as
     /// [`Jobs::enqueue`].
     fn call(&self, request: Request) -> Answer<'_, Reply>;
-
-    /// Parks a claim, like [`Jobs::reserve`], until the store learns that a job may be due. The store then puts the claim
-    /// at once, before its caller could. Returns `None` if this store gains nothing by that.
-    fn leave(&self, ask: Reserve) -> Option<LeftAsk>;
 
     /// Returns the notifications of this store. Every store is [`Hints`] through it.
     fn hints(&self) -> &dyn Hints;

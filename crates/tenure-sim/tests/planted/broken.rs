@@ -6,8 +6,8 @@ use std::time::Duration;
 use tenure_core::{Fence, Job, JobId, NewJob, Reserved, RetryPolicy, Settlement, State, StateName, Verdict};
 use tenure_store::{
     Accepted, Answer, Caution, Change, Clock, Copies, Count, Encryption, Enqueued, Fault, Hints, Joint,
-    LeftAsk, Measures, PageAsk, Renew, Renewal, Reply, Report, Reported, Request, Reservation, Reserve,
-    Selection, Settled, Store, Tended, Turn, replied,
+    Measures, PageAsk, Renew, Renewal, Reply, Report, Reported, Request, Reservation, Reserve, Selection,
+    Settled, Store, Tended, Turn, replied,
 };
 
 /// Which promise it breaks.
@@ -237,10 +237,6 @@ impl Store for Broken {
             Request::Counts {} => replied(self.counts(), Reply::Counts),
             other => self.inner.call(other),
         }
-    }
-
-    fn leave(&self, _: Reserve) -> Option<LeftAsk> {
-        None
     }
 
     fn hints(&self) -> &dyn Hints {

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::{
-    Answer, Caution, Chance, Clock, Copies, Encryption, Fault, Hints, Joint, LeftAsk, Measures, Reply,
-    Request, Reserve, Store,
+    Answer, Caution, Chance, Clock, Copies, Encryption, Fault, Hints, Joint, Measures, Reply, Request, Store,
 };
 pub use fate::Faults;
 use fate::{Fate, Trouble};
@@ -180,10 +179,6 @@ impl fmt::Debug for FaultyStore {
 impl Store for FaultyStore {
     fn call(&self, request: Request) -> Answer<'_, Reply> {
         Box::pin(self.meet(request))
-    }
-
-    fn leave(&self, _: Reserve) -> Option<LeftAsk> {
-        None
     }
 
     fn hints(&self) -> &dyn Hints {

@@ -8,15 +8,11 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::{
-    Answer, Caution, Clock, Copies, Encryption, Fault, Hints, Joint, LeftAsk, Moment, Operation, Reply,
-    Request, Reserve, Store,
-};
+use crate::{Answer, Caution, Clock, Copies, Encryption, Hints, Joint, Reply, Request, Store};
 pub use histogram::Histogram;
+use measures::Watched;
 pub use measures::{CallMeasure, ClaimMeasure, LeaseMeasure, Measures};
-use measures::{Claim, Watched};
 
 /// A store that does what the one within does, and knows how long that takes.
 ///
@@ -47,23 +43,6 @@ impl MeasuredStore {
     }
 }
 
-/// Waits for the answer to a call that began at this moment, and measures it.
-async fn measured<T>(
-    (clock, measures): (&Arc<dyn Clock>, &Measures),
-    operation: Operation,
-    began: Moment,
-    call: Answer<'_, T>,
-    tell: impl FnOnce(&Measures, &T, Duration),
-) -> Result<T, Fault> {
-    let answer = call.await;
-    let took = clock.moment().since(began);
-    measures.called(operation, took, answer.as_ref().err());
-    if let Ok(answer) = &answer {
-        tell(measures, answer, took);
-    }
-    answer
-}
-
 impl fmt::Debug for MeasuredStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MeasuredStore({})", self.inner.describe())
@@ -75,21 +54,14 @@ impl Store for MeasuredStore {
         let (operation, watched) = (request.operation(), Watched::of(&request));
         Box::pin(async move {
             let began = self.clock.moment();
-            let call = self.inner.call(request);
-            let tell = move |measures: &Measures, reply: &_, took| watched.tell(measures, reply, took);
-            measured((&self.clock, &self.measures), operation, began, call, tell).await
+            let reply = self.inner.call(request).await;
+            let took = self.clock.moment().since(began);
+            self.measures.called(operation, took, reply.as_ref().err());
+            if let Ok(reply) = &reply {
+                watched.tell(&self.measures, reply, took);
+            }
+            reply
         })
-    }
-
-    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
-        let (claim, clock, measures) = (Claim::of(&ask), Arc::clone(&self.clock), Arc::clone(&self.measures));
-        let left = self.inner.leave(ask)?;
-        Some(left.watched(move |sent, answer| {
-            let tell = move |measures: &Measures, got: &_, took| measures.claimed(&claim, got, took);
-            Box::pin(
-                async move { measured((&clock, &measures), Operation::Reserve, sent, answer, tell).await },
-            )
-        }))
     }
 
     fn hints(&self) -> &dyn Hints {

@@ -38,8 +38,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tenure_core::Timestamp;
 
 use crate::{
-    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Hints, Joint, LeftAsk, Measures, Reply,
-    Request, Reservation, Reserve, Store,
+    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Hints, Joint, Measures, Reply, Request,
+    Store,
 };
 use rows::Rows;
 
@@ -77,6 +77,11 @@ impl MemoryStore {
         Self { rows: Arc::new(Mutex::new(Some(rows))), ..Self::new(clock) }
     }
 
+    #[cfg(test)]
+    pub(crate) fn bulletin(&self) -> &Bulletin {
+        &self.bulletin
+    }
+
     /// Does one call under the lock, then pins up what there is to tell of it.
     fn answer<'a, T>(&'a self, call: impl FnOnce(&mut Rows, Timestamp) -> T + Send + 'a) -> Answer<'a, T> {
         // Like any other future it does nothing before it is polled; it never waits.
@@ -95,7 +100,11 @@ fn under_lock<T>(
     rows.news.heard = bulletin.is_heard();
     let answer = call(rows, clock.now());
     // Still under the lock: events are told in the order in which they happened.
-    rows.news.publish(bulletin);
+    rows.news.tell_events(bulletin);
+    let hints = rows.news.take_hints();
+    drop(open);
+    // Without the lock: a notification sends parked claims, which take it.
+    hints.publish(bulletin);
     Ok(answer)
 }
 
@@ -111,18 +120,6 @@ impl Store for MemoryStore {
             request.check()?;
             self.answer(move |rows, now| rows.perform(request, now, &*self.clock)).await
         })
-    }
-
-    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
-        let (rows, bulletin, clock) =
-            (Arc::clone(&self.rows), Arc::clone(&self.bulletin), Arc::clone(&self.clock));
-        // The caller of a hint holds the lock, so the jobs are granted when the answer is awaited.
-        let put = move || {
-            let reserve = move |rows: &mut Rows, now| rows.reserve(&ask, now);
-            let answer = async move { under_lock(&rows, &bulletin, &*clock, reserve) };
-            Box::pin(answer) as Answer<'static, Reservation>
-        };
-        Some(self.bulletin.leave(Arc::clone(&self.clock), put))
     }
 
     fn hints(&self) -> &dyn Hints {

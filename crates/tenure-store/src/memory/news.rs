@@ -28,16 +28,31 @@ impl News {
         self.events.push(Event { at, id: job.id, kind, queue, what: what() });
     }
 
-    /// Pins all of it to the board.
-    pub fn publish(&mut self, bulletin: &Bulletin) {
+    /// Tells the events of the call.
+    pub fn tell_events(&mut self, bulletin: &Bulletin) {
         self.events.drain(..).for_each(|event| bulletin.tell(event));
-        if std::mem::take(&mut self.due) {
+    }
+
+    /// Takes the notifications of the call.
+    pub fn take_hints(&mut self) -> News {
+        let take = std::mem::take;
+        News {
+            due: take(&mut self.due),
+            asked: take(&mut self.asked),
+            freed: take(&mut self.freed),
+            ..News::default()
+        }
+    }
+
+    /// Notifies all listeners.
+    pub fn publish(&self, bulletin: &Bulletin) {
+        if self.due {
             bulletin.call_due();
         }
-        if std::mem::take(&mut self.asked) {
+        if self.asked {
             bulletin.call_asked();
         }
-        if std::mem::take(&mut self.freed) {
+        if self.freed {
             bulletin.call_freed();
         }
     }

@@ -12,15 +12,14 @@ mod transactions;
 mod vault;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tenure_store::{
-    Answer, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, LeftAsk, Measures, Reply,
-    Request, Reserve, Store,
+    Answer, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, Measures, ParkingPlace, Reply,
+    Request, Store,
 };
 use tokio::sync::{broadcast, watch};
 
-use claims::open_claim;
 use events::Events;
 pub use keyring::Keyring;
 use vault::Vault;
@@ -87,19 +86,15 @@ impl Hints for Heard {
     fn others(&self) -> broadcast::Receiver<()> {
         self.inner.others()
     }
+
+    fn park(&self, place: Weak<ParkingPlace>) {
+        self.inner.park(place);
+    }
 }
 
 impl Store for SealedStore {
     fn call(&self, request: Request) -> Answer<'_, Reply> {
         self.perform(request)
-    }
-
-    fn leave(&self, ask: Reserve) -> Option<LeftAsk> {
-        let (inner, vault) = (Arc::clone(&self.inner), self.vault.clone());
-        let left = self.inner.leave(ask)?;
-        Some(left.watched(move |_, answer| {
-            Box::pin(async move { open_claim((&inner, &vault), answer.await?).await })
-        }))
     }
 
     fn hints(&self) -> &dyn Hints {

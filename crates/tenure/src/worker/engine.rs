@@ -37,7 +37,7 @@ use super::plan::{Room, kinds_but, wants};
 use super::reports::Reports;
 use super::settings::Settings;
 use super::stop::Stopped;
-use super::under_way::{Answered, Decided, Left, UnderWay};
+use super::under_way::{Answered, Decided, Parked, UnderWay};
 use crate::{Run, Tenure, WorkerCommand};
 
 pub(crate) struct Engine<App> {
@@ -72,8 +72,8 @@ pub(crate) struct Running {
     pub(super) decided: Vec<Decided>,
     /// The earlier one first; see [`Engine::is_worth_a_trip`].
     pub(super) under_way: Vec<UnderWay>,
-    /// What is asked for when something may be due; nothing is under way then.
-    left_ask: Option<Left>,
+    /// The claim for the next notification; nothing is under way then.
+    parked: Option<Parked>,
     /// How often the store has said that something may be due, as far as this host has heard.
     calls: u64,
     /// Whether nothing begins any more.
@@ -177,7 +177,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
 
     /// Takes back what was left with the store: it is asked for anew, as it is then, or has been asked for meanwhile.
     pub(super) fn take_back(&mut self) {
-        self.running.under_way.extend(self.running.left_ask.take().and_then(Left::take_back));
+        self.running.under_way.extend(self.running.parked.take().and_then(Parked::take_back));
     }
 
     /// Sets out on a round trip if there is a reason: settles what has been decided and reserves for the room there is. If there
@@ -189,7 +189,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         } else if self.running.under_way.is_empty() && self.is_at_rest() {
             // Most of what is left is taken back, and shall change nothing that is drawn for anything else.
             let ask = self.ask(self.room(), &Chance::seeded(self.running.calls));
-            self.running.left_ask = ask.and_then(|ask| Left::with(&**self.tenure.store(), ask));
+            self.running.parked = ask.map(|ask| Parked::with(self.tenure.store(), ask));
         }
     }
 

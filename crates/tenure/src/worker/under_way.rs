@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tenure_core::{Job, Settlement};
-use tenure_store::{Clock, Fault, LeftAsk, Moment, Reserve, Store, Turn, Want};
+use tenure_store::{Clock, Fault, Moment, ParkedClaim, Reserve, Store, Turn, Want, park};
 
 use super::control::Control;
 use super::reports::Reports;
@@ -54,27 +54,26 @@ impl UnderWay {
     }
 }
 
-/// What this host will ask for when something may be due, left with the store: it hears of that sooner than this host does.
-pub(super) struct Left {
-    ask: LeftAsk,
+/// The next claim of an idle host, parked with the store, which learns sooner than this host that a job may be due.
+pub(super) struct Parked {
+    claim: ParkedClaim,
     asked: (usize, Vec<Want>),
 }
 
-impl Left {
-    /// Leaves an ask with the store, if that serves any purpose there.
-    pub(super) fn with(store: &dyn Store, ask: Reserve) -> Option<Self> {
+impl Parked {
+    pub(super) fn with(store: &Arc<dyn Store>, ask: Reserve) -> Self {
         let asked = (ask.at_most, ask.wants.clone());
-        store.leave(ask).map(|ask| Self { ask, asked })
+        Self { claim: park(store, ask), asked }
     }
 
-    /// Takes it back. If it was put by then, that is a round trip as any other.
+    /// Takes it back. If it was sent by then, it is a round trip like any other.
     pub(super) fn take_back(self) -> Option<UnderWay> {
-        let put = self.ask.take_back()?;
+        let sent = self.claim.take_back()?;
         let answer = async move {
-            let turn = Turn { settled: Vec::new(), reservation: put.answer.await? };
-            Ok(Answered { sent: put.sent, turn })
+            let turn = Turn { settled: Vec::new(), reservation: sent.answer.await? };
+            Ok(Answered { sent: sent.sent, turn })
         };
         let asked = Some(self.asked);
-        Some(UnderWay { settling: Vec::new(), asked, calls: put.calls, answer: Box::pin(answer) })
+        Some(UnderWay { settling: Vec::new(), asked, calls: sent.calls, answer: Box::pin(answer) })
     }
 }
