@@ -110,8 +110,17 @@ impl Groups {
         Ok(Self { base, controllers: controllers.split_whitespace().map(str::to_owned).collect() })
     }
 
+    /// Prepares it for groups with these limits.
+    pub(super) fn divide(&self, limits: &GroupLimits) -> Result<(), String> {
+        self.can_enforce(limits)?;
+        self.enable(limits).map_err(|error| {
+            let why = "other processes may be in it: start this host in a service with Delegate=yes";
+            format!("cannot divide {}: {error}; {why}", self.base.display())
+        })
+    }
+
     /// Looks whether the kernel has all controllers for these limits.
-    pub(super) fn can_enforce(&self, limits: &GroupLimits) -> Result<(), String> {
+    fn can_enforce(&self, limits: &GroupLimits) -> Result<(), String> {
         let missing: Vec<&str> = limits.controllers().filter(|name| !self.has(name)).collect();
         if missing.is_empty() {
             return Ok(());
@@ -161,12 +170,7 @@ impl Group {
     /// Creates the cgroup of a run.
     pub(super) fn create(name: &OsStr, limits: GroupLimits) -> Result<Self, String> {
         let groups = Groups::find()?;
-        groups.can_enforce(&limits)?;
-        let busy = |error: io::Error| {
-            let (base, more) = (groups.base.display(), "other processes may be in it");
-            format!("cannot divide {base}: {error}; {more}: start this host in a service with Delegate=yes")
-        };
-        groups.enable(&limits).map_err(busy)?;
+        groups.divide(&limits)?;
         let group = Self { path: groups.base.join(name), limits };
         group.set_up().map_err(|error| {
             // Nothing is in it.

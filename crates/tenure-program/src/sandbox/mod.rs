@@ -52,6 +52,8 @@ pub(crate) struct Confined {
 impl Confinement {
     /// Returns the restrictions that this machine cannot enforce and that are best effort.
     ///
+    /// Call it before any program starts: for `limits`, this process moves into a leaf of its cgroup, which its children inherit.
+    ///
     /// # Errors
     ///
     /// In words, why this machine cannot enforce a required restriction.
@@ -65,7 +67,7 @@ impl Confinement {
             note(sandbox.enforcement, landlock::missing(sandbox));
         }
         if self.limits.is_any() {
-            let missing = Groups::find().and_then(|groups| groups.can_enforce(&self.limits));
+            let missing = Groups::find().and_then(|groups| groups.divide(&self.limits));
             note(self.enforcement, missing.err());
         }
         refused.dedup();
