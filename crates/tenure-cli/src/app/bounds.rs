@@ -1,6 +1,8 @@
 //! What the programs of a host find of it, and what they may use.
 
-use std::path::Path;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use tenure_apps::{App, Limits};
 use tenure_program::{Account, Confinement, Enforcement, Inherited, Rights, Sandbox};
@@ -55,17 +57,25 @@ impl Bounds {
         }
     }
 
-    /// Returns the confinement of a run of this app.
-    pub(super) fn confinement(&self, app: &App, copy: &Copy, data: &Path) -> Result<Confinement, String> {
+    /// Returns the confinement of a run of this app, which cannot see the rest of the host's `state`.
+    pub(super) fn confinement(
+        &self,
+        app: &App,
+        (copy, data): (&Copy, &Path),
+        state: &Path,
+    ) -> Result<Confinement, String> {
         let mut confined = self.confinement_of(app)?;
-        confined.sandboxes = confined
-            .sandboxes
-            .into_iter()
-            .map(|sandbox| {
-                let sandbox = sandbox.and_read(&app.folder).and_read(&copy.path).and_write(data);
-                if copy.is_own { sandbox.and_write(&copy.path) } else { sandbox }
-            })
-            .collect();
+        if confined.sandboxes.is_empty() {
+            return Ok(confined);
+        }
+        let fail = |error| format!("cannot list {} for the sandbox: {error}", app.folder.display());
+        let folder = fs::canonicalize(&app.folder).map_err(fail)?;
+        let readable = all_but(&folder, state).map_err(fail)?;
+        for sandbox in &mut confined.sandboxes {
+            sandbox.read.extend(readable.iter().cloned());
+            sandbox.write.push(data.to_owned());
+            sandbox.write.extend(copy.is_own.then(|| copy.path.clone()));
+        }
         Ok(confined)
     }
 
@@ -97,6 +107,18 @@ impl Bounds {
     }
 }
 
+/// Returns this folder, or as much of its content as does not lead to the hidden one. A sandbox can only add paths.
+fn all_but(folder: &Path, hidden: &Path) -> io::Result<Vec<PathBuf>> {
+    if folder == hidden {
+        return Ok(Vec::new());
+    }
+    if !hidden.starts_with(folder) {
+        return Ok(vec![folder.to_owned()]);
+    }
+    let within = fs::read_dir(folder)?.map(|entry| all_but(&entry?.path(), hidden));
+    Ok(within.collect::<io::Result<Vec<_>>>()?.concat())
+}
+
 fn own(said: &tenure_apps::Sandbox) -> Sandbox {
     Sandbox {
         enforcement: if said.is_best_effort { Enforcement::BestEffort } else { Enforcement::Required },
@@ -104,5 +126,27 @@ fn own(said: &tenure_apps::Sandbox) -> Sandbox {
         write: said.write.iter().map(Into::into).collect(),
         connect: said.connect.clone(),
         bind: said.bind.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_readable_but_for_the_hidden_one_below_it() {
+        let root = tempfile::tempdir().unwrap();
+        let top = root.path();
+        fs::create_dir_all(top.join("below/.tenure/data")).unwrap();
+        fs::create_dir_all(top.join("lib")).unwrap();
+        fs::write(top.join("below/run.sh"), "").unwrap();
+        let readable = |folder: &Path| {
+            let mut all = all_but(folder, &top.join("below/.tenure")).unwrap();
+            all.sort();
+            all
+        };
+        assert_eq!(readable(top), [top.join("below/run.sh"), top.join("lib")]);
+        assert_eq!(readable(&top.join("lib")), [top.join("lib")]);
+        assert!(readable(&top.join("below/.tenure")).is_empty());
     }
 }

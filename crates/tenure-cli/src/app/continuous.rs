@@ -134,8 +134,9 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying)
     };
     let run = host.tenure.new_id().to_string();
     let placed = ready(host, app, run, office.ends()).await;
-    let placed =
-        placed.and_then(|(copy, data)| Ok((host.bounds.confinement(app, &copy, &data)?, copy, data)));
+    let placed = placed.and_then(|(copy, data)| {
+        Ok((host.bounds.confinement(app, (&copy, &data), &host.places.state)?, copy, data))
+    });
     let (confinement, copy, data) = match placed {
         Ok(placed) => placed,
         Err(why) => return did_not(format!("could not start: {why}")),

@@ -19,8 +19,8 @@ use crate::screen::complain;
 /// The places of one host.
 #[derive(Debug)]
 pub(super) struct Places {
-    /// Folder of all that follows.
-    state: PathBuf,
+    /// Folder of all that follows, and of the store by default.
+    pub(super) state: PathBuf,
     /// What is there for the next run as well.
     data: PathBuf,
     /// Working copies of this host.

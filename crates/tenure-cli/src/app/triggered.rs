@@ -31,7 +31,8 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
         return Err(Failed::release());
     }
     let (copy, data) = placed.map_err(Failed::retry)?;
-    let confinement = host.bounds.confinement(&app, &copy, &data).map_err(Failed::retry)?;
+    let confinement =
+        host.bounds.confinement(&app, (&copy, &data), &host.places.state).map_err(Failed::retry)?;
     let program = Program {
         command: command_of(&app, &arguments),
         env: environment(&run, &app, &copy.path, data, arguments).of(&app),

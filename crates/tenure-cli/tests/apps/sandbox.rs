@@ -153,6 +153,24 @@ fn settings_cannot_widen_the_sandbox_of_the_host() {
     }
 }
 
+/// Without a folder in `tenure.toml`, the folder of the program is that of the host, with the store in it.
+#[test]
+fn a_program_whose_folder_has_the_state_of_the_host_cannot_read_that_state() {
+    if !can("Landlock for files") {
+        return;
+    }
+    let script = attempts(&[
+        ("read the store", "cat .tenure/apps.db"),
+        ("read data of others", "cat .tenure/data/triggered/other/canary"),
+        ("read its own file", "cat look.sh"),
+    ]);
+    let toml = "[triggered.look]\ncommand = [\"bash\", \"look.sh\"]\n";
+    let stand = Stand::of(&[("look.sh", &script), ("tenure.toml", toml)]);
+    stand.write(".tenure/data/triggered/other/canary", "canary");
+    let _host = stand.host(&["--sandbox", "required"]);
+    assert_eq!(succeeded(&stand, "look"), ["read its own file"]);
+}
+
 #[test]
 fn the_programs_of_a_worker_are_in_a_sandbox_too() {
     if !can("Landlock for files") {
