@@ -107,9 +107,10 @@ impl Account {
     #[cfg(target_os = "linux")]
     fn own_output(&self) -> io::Result<()> {
         use rustix::fs::{FileType, Gid, Uid, fchown, fstat};
-        use rustix::stdio::{stderr, stdout};
+        use std::os::fd::AsFd;
 
-        for output in [stdout(), stderr()] {
+        let (out, err) = (io::stdout(), io::stderr());
+        for output in [out.as_fd(), err.as_fd()] {
             if FileType::from_raw_mode(fstat(output)?.st_mode) == FileType::Fifo {
                 fchown(output, Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)))?;
             }
