@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Permissions};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -139,8 +139,7 @@ impl Program {
             Input::Bytes(bytes) => {
                 // A file, so that nobody waits for a program that does not read.
                 let path = folder.path().join(ARGS);
-                let written = std::fs::write(&path, bytes).and_then(|()| self.confinement.give(&path));
-                let written = written.and_then(|()| File::open(&path));
+                let written = self.write_input(&path, bytes);
                 Stdio::from(written.map_err(because("cannot write the input of the program"))?)
             }
         };
@@ -153,7 +152,8 @@ impl Program {
             command.process_group(0);
         }
         let cut = UnixStream::pair().map_err(because("cannot read the output of the program"))?;
-        let child = command.spawn().map_err(because("cannot start the supervisor of the program"))?;
+        let spawned = command.spawn().inspect_err(|_| errand.confined.0.end());
+        let child = spawned.map_err(because("cannot start the supervisor of the program"))?;
         let through = self.output == Output::LinesAndThrough;
         Ok(Running::of(child, folder, errand.confined.0, through, cut))
     }
@@ -162,19 +162,27 @@ impl Program {
     fn folder_of_run(&self) -> std::io::Result<TempDir> {
         // Args and results can be secret, and the umask may let every user read them.
         let private = Permissions::from_mode(0o700);
-        let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private.clone()).tempdir()?;
+        let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir()?;
         if self.confinement.user.is_some() {
             // The other user has to get to its part. All else belongs to the host, which is root: the program must not be able to put
             // links there.
             std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
         }
-        let is_apart = !self.confinement.sandboxes.is_empty();
-        for name in [OWN].into_iter().chain(is_apart.then_some(TEMPORARY)) {
-            let path = folder.path().join(name);
-            DirBuilder::new().mode(0o700).create(&path)?;
-            self.confinement.give(&path)?;
-        }
+        let has_temporary = !self.confinement.sandboxes.is_empty();
+        let all = [Some(OWN), has_temporary.then_some(TEMPORARY)];
+        let paths: Vec<PathBuf> = all.into_iter().flatten().map(|name| folder.path().join(name)).collect();
+        paths.iter().try_for_each(|path| DirBuilder::new().mode(0o700).create(path))?;
+        // The outer one last: from then on, the user can put something else in the place of the inner one.
+        paths.iter().rev().try_for_each(|path| self.confinement.give(path))?;
         Ok(folder)
+    }
+
+    /// Writes the input of the program, and opens it. Other users can pass through the folder, but must not read it.
+    fn write_input(&self, path: &Path, bytes: &[u8]) -> std::io::Result<File> {
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+        std::io::Write::write_all(&mut file, bytes)?;
+        self.confinement.give(path)?;
+        File::open(path)
     }
 
     /// Returns the environment of the program. A later variable replaces an earlier one.

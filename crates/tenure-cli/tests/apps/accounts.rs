@@ -29,6 +29,7 @@ fn a_program_runs_as_the_user_that_it_names() {
         return;
     }
     let script = "id -un; id -G; echo home=$HOME user=$USER
+        stat -c 'input %a %U' ${JOB_SHUTDOWN_FILE%/*}/input
         echo 7 > $JOB_RESULT_FILE && echo did result
         echo x > $WEBJOBS_DATA_PATH/kept && echo did data
         echo x > beside && echo did beside
@@ -51,7 +52,7 @@ fn a_program_runs_as_the_user_that_it_names() {
     let users = fs::read_to_string("/etc/passwd").unwrap();
     let nobody: Vec<&str> =
         users.lines().find(|line| line.starts_with("nobody:")).unwrap().split(':').collect();
-    for expected in ["nobody", nobody[3], &format!("home={} user=nobody", nobody[5])] {
+    for expected in ["nobody", nobody[3], "input 600 nobody", &format!("home={} user=nobody", nobody[5])] {
         assert!(ran.out.lines().any(|line| line.ends_with(expected)), "{expected}: {}", ran.out);
     }
     let did: Vec<&str> = ran.out.lines().filter_map(|line| Some(line.split_once("did ")?.1)).collect();

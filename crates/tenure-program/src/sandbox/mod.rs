@@ -124,6 +124,11 @@ impl Confined {
         user.assume().map_err(|error| format!("cannot become user {}: {error}", user.name))
     }
 
+    /// Removes the cgroup of a program that has not begun.
+    pub(crate) fn end(&self) {
+        self.group.iter().for_each(Group::close);
+    }
+
     /// Returns true if the program must not influence the processes that start it, by `LD_PRELOAD` for one.
     pub(crate) fn is_guarded(&self) -> bool {
         !self.sandboxes.is_empty() || self.user.is_some()
