@@ -64,7 +64,7 @@ fn a_program_in_a_sandbox_reaches_only_its_own_files() {
         ("look for the shutdown file", "test ! -e $JOB_SHUTDOWN_FILE"),
         ("read its source", "cat $SOURCE/run.sh"),
         ("use devices", "head -c 4 /dev/urandom > /dev/null"),
-        ("start an interpreter", "python3 -c 'import ssl, json'"),
+        ("start an interpreter", "/usr/bin/python3 -c 'import ssl, json'"),
         ("reopen its input", "cat /dev/stdin"),
         ("reopen its output", "echo again > /dev/stderr"),
         ("signal its supervisor", "kill -CONT $PPID"),
@@ -111,8 +111,9 @@ fn a_program_in_a_sandbox_uses_only_the_ports_that_are_listed() {
     // Nothing listens there any more.
     let free = listen().local_addr().unwrap().port();
     let connect = |port: u16| format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
-    let bind =
-        |port: u16| format!("python3 -c 'import socket; socket.socket().bind((\"127.0.0.1\", {port}))'");
+    let bind = |port: u16| {
+        format!("/usr/bin/python3 -c 'import socket; socket.socket().bind((\"127.0.0.1\", {port}))'")
+    };
     let script = attempts(&[
         ("connect to a listed port", &connect(ports[0])),
         ("connect to another port", &connect(ports[1])),

@@ -54,6 +54,8 @@ mod linux {
         RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
     };
 
+    use rustix::thread::{CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set};
+
     use super::super::Enforcement;
     use super::Sandbox;
 
@@ -111,6 +113,20 @@ mod linux {
     const DEVICES: [&str; 6] =
         ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
+    /// Capabilities of root that Landlock does not restrict: with them, a program could read the memory of others, open files by handle,
+    /// or change the kernel.
+    const LOST: [CapabilitySet; 9] = [
+        CapabilitySet::BPF,
+        CapabilitySet::CHECKPOINT_RESTORE,
+        CapabilitySet::DAC_READ_SEARCH,
+        CapabilitySet::PERFMON,
+        CapabilitySet::SYS_ADMIN,
+        CapabilitySet::SYS_BOOT,
+        CapabilitySet::SYS_MODULE,
+        CapabilitySet::SYS_PTRACE,
+        CapabilitySet::SYS_RAWIO,
+    ];
+
     /// Returns true if the kernel enforces everything up to this version.
     fn has(abi: ABI) -> bool {
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
@@ -160,7 +176,23 @@ mod linux {
             path.metadata()
                 .map_err(|error| format!("cannot open {} for the sandbox: {error}", path.display()))?;
         }
+        lose_capabilities()
+            .map_err(|error| format!("cannot drop rights of root for the sandbox: {error}"))?;
         restrict(sandbox).map_err(|error| format!("cannot enter the sandbox: {error}"))
+    }
+
+    /// Takes them from the program, which begins with no more than the bounding set.
+    fn lose_capabilities() -> rustix::io::Result<()> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        for capability in LOST {
+            // An older kernel does not know each of them.
+            if capability_is_in_bounding_set(capability).unwrap_or(false) {
+                remove_capability_from_bounding_set(capability)?;
+            }
+        }
+        Ok(())
     }
 
     fn restrict(sandbox: &Sandbox) -> Result<(), RulesetError> {
