@@ -125,7 +125,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         let why = "--http needs a server, because the service reports to it: pass --url instead of --db, or use --exec";
         return Err(Failure::Usage(why.to_owned()));
     }
-    let confinement = confinement(&args)?;
+    let confinement = confinement(&args.confine, &args.command)?;
     // The environment has the access token: no program may read it from this process.
     hide_this_process();
     super::end_orphans_twice();
@@ -162,9 +162,9 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
 }
 
 /// Returns the confinement of the worker's programs. In a sandbox, they can at least read their own file.
-fn confinement(args: &WorkerArgs) -> Result<Confinement, Failure> {
-    let mut confinement = args.confine.confinement()?;
-    if let Some(file) = args.command.first().and_then(|command| executable(command)) {
+fn confinement(confine: &Confine, command: &[OsString]) -> Result<Confinement, Failure> {
+    let mut confinement = confine.confinement()?;
+    if let Some(file) = command.first().and_then(|program| executable(program)) {
         confinement.sandboxes = confinement.sandboxes.iter().map(|it| it.clone().and_read(&file)).collect();
     }
     Ok(confinement)
