@@ -66,7 +66,7 @@ impl Launch {
 
     fn bind_this_process(&self) -> Result<(), String> {
         // The program can neither read from the terminal of its host, which would stop it for ever, nor signal the processes there.
-        // It gets a process group with that, too.
+        // With that, it also gets a process group.
         if self.is_apart {
             rustix::process::setsid().map_err(|error| format!("cannot detach from the terminal: {error}"))?;
         }

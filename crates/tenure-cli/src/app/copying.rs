@@ -103,7 +103,7 @@ impl Copying<'_> {
 /// Gives a copy to another user, each folder after all that is in it. So the user can put nothing into it before the end.
 ///
 /// # Errors
-/// What the system says.
+/// If the system refuses.
 pub(super) fn give(path: &Path, user: &Account) -> io::Result<()> {
     if path.symlink_metadata()?.is_dir() {
         fs::read_dir(path)?.try_for_each(|entry| give(&entry?.path(), user))?;

@@ -272,7 +272,7 @@ fn a_cgroup_ends_what_hides_from_a_killed_host() {
         println!("skipped: {:?}", tenure_program::Groups::find());
         return;
     }
-    // It has left the session and the process group, and its environment is empty.
+    // The child has left the session and the process group, and its environment is empty.
     let script =
         "setsid env -i sleep 7654334 & sleep 0.2; pgrep -f '[s]leep 7654334' > $WEBJOBS_DATA_PATH/pid; wait";
     let stand = Stand::of(&[

@@ -65,7 +65,7 @@ mod linux {
     /// The newest version that the tests have run on. A newer one may restrict more.
     const TESTED: ABI = ABI::V7;
 
-    /// What most programs need. `/etc` as a whole is not here, because it also has secrets.
+    /// Files that most programs need. `/etc` as a whole is not here, because it also has secrets.
     const READABLE: [&str; 42] = [
         "/usr",
         "/bin",
