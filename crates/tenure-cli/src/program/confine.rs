@@ -13,7 +13,7 @@ use crate::screen::complain;
 /// Flags that confine programs.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Confine {
-    /// Limits of each program, such as memory=512MiB,processes=64,cpu=600,total_memory=1GiB,tasks=200,cpus=1.5
+    /// Limits of each program, such as memory=512MiB,cpu=600,total_memory=1GiB,tasks=200
     #[arg(long, value_name = "LIMITS", value_parser = limits)]
     limits: Option<Limits>,
     /// Let programs reach only their own files and those of the system
