@@ -17,6 +17,7 @@ mod manners;
 mod overall;
 mod plain;
 mod rest;
+mod sandbox;
 mod settings;
 
 pub use app::{App, Sort, check_name};
@@ -29,4 +30,5 @@ pub use limits::Limits;
 pub use manners::{Manners, Said};
 pub use overall::Overall;
 pub use rest::{STEADY, rest};
+pub use sandbox::Sandbox;
 pub use settings::Settings;

@@ -9,6 +9,7 @@ use tenure_core::{CatchUp, Overlap, Policies};
 
 use crate::app::Sort;
 use crate::limits::Limits;
+use crate::sandbox::Sandbox;
 
 /// How an app runs. What is not said is as Kudu has it, but for the idle limit, which is off.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +52,10 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether neither it nor what it starts gets more rights than it has.
     pub no_new_privs: bool,
+    /// Files and ports that it may use. All that its user may if `None`.
+    pub sandbox: Option<Sandbox>,
+    /// User that it runs as. That of its host if `None`.
+    pub user: Option<String>,
 }
 
 /// Kudu brings a slot that is late by up to so much, and leaves out what is older.
@@ -59,7 +64,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 const MOST_HISTORY: u64 = 10_000;
 
 /// Keys, and whether only one sort has them.
-const KEYS: [(&str, Option<Sort>); 22] = [
+const KEYS: [(&str, Option<Sort>); 24] = [
     ("schedule", Some(Sort::Triggered)),
     ("is_singleton", Some(Sort::Continuous)),
     ("stopping_wait_time", None),
@@ -82,6 +87,8 @@ const KEYS: [(&str, Option<Sort>); 22] = [
     ("env_from", None),
     ("limits", None),
     ("no_new_privs", None),
+    ("sandbox", None),
+    ("user", None),
 ];
 
 impl Settings {
@@ -112,6 +119,8 @@ impl Settings {
             env_from: None,
             limits: Limits::default(),
             no_new_privs: false,
+            sandbox: None,
+            user: None,
         }
     }
 
@@ -151,6 +160,8 @@ impl Settings {
             env_from: read.shaped("env_from"),
             limits: read.limits(),
             no_new_privs: read.flag("no_new_privs").unwrap_or_default(),
+            sandbox: read.sandbox(),
+            user: read.shaped("user"),
         };
         if let Err(bad) = settings.policies.check() {
             wrong.push(bad.to_string());
@@ -251,6 +262,17 @@ impl Reading<'_> {
         Limits::of(said, self.wrong)
     }
 
+    fn sandbox(&mut self) -> Option<Sandbox> {
+        let value = self.get("sandbox")?;
+        match Sandbox::of(&value) {
+            Ok(sandbox) => Some(sandbox),
+            Err(why) => {
+                self.wrong.push(format!("sandbox: {why}"));
+                None
+            }
+        }
+    }
+
     fn schedule(&mut self) -> Option<Schedule> {
         let value = self.get("schedule")?;
         let Some(text) = value.as_str() else {
@@ -321,6 +343,8 @@ mod tests {
             (r#"{"limits":{"memory":"much"}}"#, "limits.memory"),
             (r#"{"limits":{"size":1}}"#, "limits.size"),
             (r#"{"no_new_privs":1}"#, "no_new_privs"),
+            (r#"{"sandbox":"on"}"#, "sandbox: invalid mode"),
+            (r#"{"user":1000}"#, "user"),
         ] {
             let (_, wrong, _) = read(Sort::Triggered, json);
             assert!(wrong.len() == 1 && wrong[0].contains(key), "{json}: {wrong:?}");

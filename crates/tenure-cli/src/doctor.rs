@@ -63,6 +63,7 @@ pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
         let mut checks = vec![good("settings", found)];
         checks.extend(several.then(|| servers(&client)));
         let lost = look(&client, &mut checks).err();
+        checks.push(good("sandbox", tenure_program::support()));
         if let Some(place) = &place {
             let status = db::wait(place.options().status(&place.home.url))?;
             checks.extend(status.cautions.into_iter().map(careful));

@@ -8,6 +8,8 @@ use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::sandbox::Group;
+
 /// Before the name of each folder of a run.
 pub(crate) const PREFIX: &str = "tenure-run-";
 /// In the folder of a run: locked by its supervisor.
@@ -63,7 +65,12 @@ fn end_of_lost(folder: &Path) -> u32 {
     if !path.exists() {
         return 0;
     }
-    let (killed, is_all) = kill_marked(folder);
+    let (mut killed, is_all) = kill_marked(folder);
+    // Here are also those that have cleared their environment.
+    if let Some(group) = folder.file_name().and_then(Group::left) {
+        killed += group.count();
+        group.close();
+    }
     if is_all {
         // Whoever cannot remove it finds it again, and nobody in it.
         let _ = std::fs::remove_dir_all(folder);
@@ -121,7 +128,8 @@ fn marked(folder: &Path) -> Vec<(i32, std::os::fd::OwnedFd)> {
     let found = all.filter_map(|entry| {
         let entry = entry.ok()?;
         let pid: i32 = entry.file_name().to_str()?.parse().ok().filter(|pid| *pid != me)?;
-        if entry.metadata().ok()?.uid() != user {
+        // Programs of root may run as other users.
+        if user != 0 && entry.metadata().ok()?.uid() != user {
             return None;
         }
         // Before its environment is read: if the number is another's by then, this handle is of one that has ended.

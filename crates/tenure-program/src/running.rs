@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -12,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tempfile::TempDir;
 
@@ -21,6 +23,7 @@ use crate::end::End;
 use crate::lines::{Line, Source, Splitter};
 use crate::orphans::kill_marked;
 use crate::progress::{Progress, location};
+use crate::sandbox::Confined;
 use crate::supervisor::{KILL_ALL, REPORT};
 use crate::tree::used_below;
 
@@ -68,6 +71,8 @@ pub struct Running {
     events: Option<Receiver<Event>>,
     supervisor: Arc<Supervisor>,
     folder: TempDir,
+    /// The user of the program, if it is not that of this process.
+    owner: Option<u32>,
     waiter: Option<JoinHandle<()>>,
 }
 
@@ -149,6 +154,7 @@ impl Running {
     pub(crate) fn of(
         mut child: Child,
         folder: TempDir,
+        confined: Confined,
         through: bool,
         (cut, held): (UnixStream, UnixStream),
     ) -> Self {
@@ -171,12 +177,16 @@ impl Running {
             }));
         }
         drop(is_read);
+        let owner = confined.user.map(|user| user.uid);
         let (watched, place) = (Arc::clone(&supervisor), folder.path().to_owned());
         let waiter = std::thread::spawn(move || {
             let ended = watched.end(&mut child);
             let report = reported(&place.join(REPORT));
             if report.is_none() {
                 // It was killed, and has ended nobody.
+                if let Some(group) = confined.group {
+                    group.close();
+                }
                 let _ = kill_marked(&place);
             }
             // A supervisor that was killed has left processes that may hold the pipes for as long as they like.
@@ -190,7 +200,7 @@ impl Running {
             // Nobody may be listening any more.
             let _ = tell.send(Event::Ended(end));
         });
-        Self { events: Some(events), supervisor, folder, waiter: Some(waiter) }
+        Self { events: Some(events), supervisor, folder, owner, waiter: Some(waiter) }
     }
 
     /// What comes next, if something comes within this span. The last is the end.
@@ -215,7 +225,9 @@ impl Running {
     ///
     /// If that is more than so many bytes.
     pub fn result(&self, most: u64) -> Result<Option<Vec<u8>>, TooLarge> {
-        let Some(bytes) = bounded(&self.folder.path().join(RESULT), most + 1) else { return Ok(None) };
+        let Some(bytes) = bounded(&self.folder.path().join(RESULT), self.owner, most + 1) else {
+            return Ok(None);
+        };
         if bytes.len() as u64 > most { Err(TooLarge(most)) } else { Ok((!bytes.is_empty()).then_some(bytes)) }
     }
 }
@@ -231,19 +243,23 @@ impl Drop for Running {
     }
 }
 
-/// Reads an ordinary file, no more than so much of it.
-fn bounded(path: &Path, most: u64) -> Option<Vec<u8>> {
-    // What is no file, such as a pipe that nobody writes to, could be waited for without an end.
-    if !std::fs::metadata(path).ok()?.is_file() {
+/// Reads the start of an ordinary file. If it has to belong to another user, no other file will do.
+///
+/// The program may have put anything there: a pipe that is never written to, a link to a file that it cannot read itself.
+fn bounded(path: &Path, owner: Option<u32>, most: u64) -> Option<Vec<u8>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let found = file.metadata().ok()?;
+    if !found.is_file() || owner.is_some_and(|owner| found.uid() != owner) {
         return None;
     }
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    file.take(most).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
 fn reported(path: &Path) -> Option<End> {
-    serde_json::from_slice(&bounded(path, REPORT_BYTES)?).ok()
+    serde_json::from_slice(&bounded(path, None, REPORT_BYTES)?).ok()
 }
 
 /// A supervisor that was killed itself has told nothing.

@@ -16,9 +16,11 @@ use signal_hook::iterator::Signals;
 
 use crate::deadline::Deadline;
 use crate::end::{End, Usage};
+use crate::launch::become_program;
 use crate::limits::Limits;
 use crate::orphans::Record;
 use crate::rights::Rights;
+use crate::sandbox::Confined;
 use crate::tree::{count_below, kill_below, used_below};
 
 /// The first argument of a supervisor.
@@ -26,7 +28,7 @@ const SUPERVISE: &str = "supervise-program";
 /// The first argument of what is about to become the program.
 const BECOME: &str = "become-program";
 /// Of a program that is parted from the terminal, and of one that is not.
-const OWN: &str = "own";
+pub(crate) const OWN: &str = "own";
 const SHARED: &str = "shared";
 /// By which a host says that everything has to end at once.
 pub(crate) const KILL_ALL: Signal = Signal::USR1;
@@ -49,6 +51,8 @@ pub(crate) struct Errand {
     pub(crate) limits: Limits,
     /// Its rights.
     pub(crate) rights: Rights,
+    /// Its confinement, and the word for it.
+    pub(crate) confined: (Confined, String),
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -77,7 +81,9 @@ impl Errand {
         let group = if self.own_group { OWN } else { SHARED };
         let said = [self.host.to_string(), self.limits.to_string(), self.rights.to_string()];
         let [host, limits, rights] = said.map(OsString::from);
-        let mut args = vec![SUPERVISE.into(), host, self.folder.clone().into(), group.into(), limits, rights];
+        let confined = OsString::from(&self.confined.1);
+        let mut args =
+            vec![SUPERVISE.into(), host, self.folder.clone().into(), group.into(), limits, rights, confined];
         args.extend(self.command.iter().cloned());
         args
     }
@@ -86,7 +92,9 @@ impl Errand {
         let host = args.next()?.to_str()?.parse().ok()?;
         let (folder, own_group) = (PathBuf::from(args.next()?), args.next()? == OWN);
         let (limits, rights) = (Limits::read(&args.next()?)?, Rights::read(&args.next()?)?);
-        Some(Self { host, folder, own_group, limits, rights, command: args.collect() })
+        let word = args.next()?;
+        let confined = (Confined::read(&word)?, word.into_string().ok()?);
+        Some(Self { host, folder, own_group, limits, rights, confined, command: args.collect() })
     }
 }
 
@@ -138,12 +146,18 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
     let mut command = Command::new(own_binary()?);
     command.arg0("tenure").arg(BECOME).arg(getpid().as_raw_nonzero().to_string());
     command.arg(if errand.own_group { OWN } else { SHARED });
-    command.args([errand.limits.to_string(), errand.rights.to_string()]).args(&errand.command);
+    command.args([&errand.limits.to_string(), &errand.rights.to_string(), &errand.confined.1]);
+    command.args(&errand.command);
     // From this thread, which lives as long as the process: the system watches the thread that starts a child.
     let child = command.spawn()?;
     let (program, deadline) = (Pid::from_child(&child), Deadline::read(&errand.folder));
     let mut watch = Watch { errand, program, heard, end: End::default(), host_gone: false, deadline };
     watch.until_the_end();
+    if let Some(group) = &errand.confined.0.group {
+        let has_failed = watch.end.code != Some(0);
+        watch.end.beyond = watch.end.beyond.take().or_else(|| group.reached(has_failed));
+        group.close();
+    }
     let report = serde_json::to_vec(&End { usage: Usage::of_children(), ..watch.end })?;
     if watch.host_gone {
         // Nobody else does.
@@ -251,6 +265,9 @@ impl Watch<'_> {
             }
             let killed = kill_below(getpid());
             first.get_or_insert(killed);
+            if let Some(group) = &self.errand.confined.0.group {
+                group.kill();
+            }
             if !self.reap() {
                 return first.unwrap_or(0);
             }
@@ -260,7 +277,7 @@ impl Watch<'_> {
     }
 }
 
-fn is_child_of(host: u32) -> bool {
+pub(crate) fn is_child_of(host: u32) -> bool {
     getppid().is_some_and(|parent| i64::from(parent.as_raw_nonzero().get()) == i64::from(host))
 }
 
@@ -294,45 +311,4 @@ fn call_to_look(tell: Sender<Heard>) {
         let (_nobody, never) = channel::<()>();
         while never.recv_timeout(LOOK_AT_USE).is_err() && tell.send(Heard::Look).is_ok() {}
     });
-}
-
-/// Becomes the program, which dies if its supervisor does.
-fn become_program(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let parent = args.next().and_then(|parent| parent.to_str()?.parse::<u32>().ok());
-    let is_apart = args.next().is_some_and(|group| group == OWN);
-    let limits = args.next().and_then(|limits| Limits::read(&limits));
-    let rights = args.next().and_then(|rights| Rights::read(&rights));
-    let Some(((parent, limits), (rights, program))) = parent.zip(limits).zip(rights.zip(args.next())) else {
-        return ExitCode::from(2);
-    };
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    if !is_child_of(parent) {
-        return ExitCode::from(1);
-    }
-    // Away from the terminal of whoever has started the host: it can neither read from it, at which it would be stopped for ever, nor
-    // signal who is at it. Its process group is its own by that, too.
-    if is_apart && let Err(error) = rustix::process::setsid() {
-        tell(&format!("cannot detach from the terminal: {error}"));
-        return ExitCode::from(126);
-    }
-    if let Err((name, error)) = limits.bind_this_process() {
-        tell(&format!("cannot set the limit of {name}: {error}"));
-        return ExitCode::from(126);
-    }
-    if let Err(error) = rights.bind_this_process() {
-        tell(&format!("cannot prevent new privileges: {error}"));
-        return ExitCode::from(126);
-    }
-    let error = Command::new(&program).args(args).exec();
-    let name = program.to_string_lossy();
-    let name: String = name.chars().map(|sign| if sign.is_control() { '?' } else { sign }).collect();
-    tell(&format!("cannot run {name}: {error}"));
-    // As shells say it.
-    ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
-}
-
-fn tell(words: &str) {
-    // Nobody may be reading.
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("tenure: {words}\n").as_bytes());
 }

@@ -1,9 +1,14 @@
 //! What the programs of a host find of it, and what they may use.
 
-use tenure_apps::{App, Limits};
-use tenure_program::{Inherited, Rights};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use crate::program::rights;
+use tenure_apps::{App, Limits};
+use tenure_program::{Account, Confinement, Enforcement, Inherited, Rights, Sandbox};
+
+use super::place::Copy;
+use crate::program::{BEST_EFFORT, confinement, of_processes, rights};
 
 /// What the operator of a host says of all its programs.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +19,8 @@ pub(super) struct Bounds {
     pub(super) limits: Limits,
     /// True if programs may gain privileges. Their own settings can still forbid it.
     pub(super) allows_new_privs: bool,
+    /// Confinement of each of them. Their own settings can only add to it.
+    pub(super) confinement: Confinement,
 }
 
 impl Bounds {
@@ -22,10 +29,14 @@ impl Bounds {
         Inherited::Guarded { only: app.settings.env_from.clone(), also: self.pass_env.clone() }
     }
 
+    /// Returns the limits of this app: of each limit, the lower one.
+    pub(super) fn all_limits(&self, app: &App) -> Limits {
+        app.settings.limits.and(self.limits)
+    }
+
     /// What this app may use.
     pub(super) fn limits(&self, app: &App) -> tenure_program::Limits {
-        let Limits { memory, processes, cpu, file, open_files } = app.settings.limits.and(self.limits);
-        tenure_program::Limits { memory, processes, cpu, file, open_files }
+        of_processes(self.all_limits(app))
     }
 
     /// Returns the rights of this app: those of all programs, less what its own settings forbid.
@@ -33,17 +44,89 @@ impl Bounds {
         let rights = rights(self.allows_new_privs);
         Rights { no_new_privs: rights.no_new_privs || app.settings.no_new_privs, ..rights }
     }
+
+    /// Returns the user that this app runs as, if it is not that of the host.
+    pub(super) fn user(&self, app: &App) -> Result<Option<Account>, String> {
+        match (&self.confinement.user, &app.settings.user) {
+            (Some(user), Some(named)) if user.name != *named => {
+                Err(format!("user: cannot be {named:?}, because this host runs programs as {:?}", user.name))
+            }
+            (Some(user), _) => Ok(Some(user.clone())),
+            (None, Some(named)) => Account::named(named).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Returns the confinement of a run of this app, which cannot see the rest of the host's `state`.
+    pub(super) fn confinement(
+        &self,
+        app: &App,
+        (copy, data): (&Copy, &Path),
+        state: &Path,
+    ) -> Result<Confinement, String> {
+        let mut confined = self.confinement_of(app)?;
+        if confined.sandboxes.is_empty() {
+            return Ok(confined);
+        }
+        let fail = |error| format!("cannot list {} for the sandbox: {error}", app.folder.display());
+        let folder = fs::canonicalize(&app.folder).map_err(fail)?;
+        let readable = all_but(&folder, state).map_err(fail)?;
+        for sandbox in &mut confined.sandboxes {
+            sandbox.read.extend(readable.iter().cloned());
+            sandbox.write.push(data.to_owned());
+            sandbox.write.extend(copy.is_own.then(|| copy.path.clone()));
+        }
+        Ok(confined)
+    }
+
+    /// Looks whether this machine can confine the app as its settings say. If not, the app cannot run, or gets a note.
+    pub(super) fn check(&self, app: &mut App) {
+        match self.confinement_of(app).and_then(|confined| confined.check()) {
+            Ok(notes) => app.notes.extend(notes),
+            Err(why) if app.settings.user.is_some() => app.wrong.push(why),
+            Err(why) => app.wrong.push(format!("{why}; {BEST_EFFORT}")),
+        }
+    }
+
+    /// Describes the mode of the sandbox.
+    pub(super) fn mode(&self, app: &App) -> &'static str {
+        let all = self.confinement.sandboxes.iter().cloned().chain(app.settings.sandbox.as_ref().map(own));
+        match all.map(|sandbox| sandbox.enforcement).max() {
+            None => "off",
+            Some(Enforcement::BestEffort) => "best_effort",
+            Some(Enforcement::Required) => "required",
+        }
+    }
+
+    fn confinement_of(&self, app: &App) -> Result<Confinement, String> {
+        let user = self.user(app)?;
+        // Two sandboxes, one within the other: the app's settings cannot give it what the host does not allow.
+        let sandboxes =
+            self.confinement.sandboxes.iter().cloned().chain(app.settings.sandbox.as_ref().map(own));
+        Ok(confinement(sandboxes.collect(), self.all_limits(app), user))
+    }
 }
 
-/// Limits as they are said in one flag, such as `memory=512MiB,processes=64`.
-pub(super) fn limits(said: &str) -> Result<Limits, String> {
-    let mut limits = Limits::default();
-    for part in said.split(',') {
-        let (name, value) =
-            part.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, not {part:?}"))?;
-        limits.set(name.trim(), value.trim())?;
+/// Returns this folder, or as much of its content as does not lead to the hidden one. A sandbox can only add paths.
+fn all_but(folder: &Path, hidden: &Path) -> io::Result<Vec<PathBuf>> {
+    if folder == hidden {
+        return Ok(Vec::new());
     }
-    Ok(limits)
+    if !hidden.starts_with(folder) {
+        return Ok(vec![folder.to_owned()]);
+    }
+    let within = fs::read_dir(folder)?.map(|entry| all_but(&entry?.path(), hidden));
+    Ok(within.collect::<io::Result<Vec<_>>>()?.concat())
+}
+
+fn own(said: &tenure_apps::Sandbox) -> Sandbox {
+    Sandbox {
+        enforcement: if said.is_best_effort { Enforcement::BestEffort } else { Enforcement::Required },
+        read: said.read.iter().map(Into::into).collect(),
+        write: said.write.iter().map(Into::into).collect(),
+        connect: said.connect.clone(),
+        bind: said.bind.clone(),
+    }
 }
 
 #[cfg(test)]
@@ -51,11 +134,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_said_in_one_flag() {
-        let said = limits("memory=512MiB, processes=64").unwrap();
-        assert_eq!((said.memory, said.processes, said.cpu), (Some(512 << 20), Some(64), None));
-        for bad in ["memory", "memory=x", "disk=1", ""] {
-            assert!(limits(bad).is_err(), "{bad}");
-        }
+    fn a_folder_is_readable_but_for_the_hidden_one_below_it() {
+        let root = tempfile::tempdir().unwrap();
+        let top = root.path();
+        fs::create_dir_all(top.join("below/.tenure/data")).unwrap();
+        fs::create_dir_all(top.join("lib")).unwrap();
+        fs::write(top.join("below/run.sh"), "").unwrap();
+        let readable = |folder: &Path| {
+            let mut all = all_but(folder, &top.join("below/.tenure")).unwrap();
+            all.sort();
+            all
+        };
+        assert_eq!(readable(top), [top.join("below/run.sh"), top.join("lib")]);
+        assert_eq!(readable(&top.join("lib")), [top.join("lib")]);
+        assert!(readable(&top.join("below/.tenure")).is_empty());
     }
 }

@@ -133,7 +133,11 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying)
         took: Duration::ZERO,
     };
     let run = host.tenure.new_id().to_string();
-    let (copy, data) = match ready(host, app, run, office.ends()).await {
+    let placed = ready(host, app, run, office.ends()).await;
+    let placed = placed.and_then(|(copy, data)| {
+        Ok((host.bounds.confinement(app, (&copy, &data), &host.places.state)?, copy, data))
+    });
+    let (confinement, copy, data) = match placed {
         Ok(placed) => placed,
         Err(why) => return did_not(format!("could not start: {why}")),
     };
@@ -151,6 +155,7 @@ async fn once(host: &Arc<Host>, app: &Arc<App>, office: &Office, saying: Saying)
         inherits: host.bounds.inherits(app),
         limits: host.bounds.limits(app),
         rights: host.bounds.rights(app),
+        confinement,
         folder: Some(copy.path.clone()),
         input: Input::Nothing,
         ..Program::default()

@@ -6,6 +6,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tenure_program::Account;
+
 use super::links::leads_out;
 
 /// Files and folders of one copy.
@@ -96,6 +98,17 @@ impl Copying<'_> {
             Outward::Kept => symlink(path.parent().unwrap_or(path).join(target), to),
         }
     }
+}
+
+/// Gives a copy to another user, each folder after all that is in it. So the user can put nothing into it before the end.
+///
+/// # Errors
+/// If the system refuses.
+pub(super) fn give(path: &Path, user: &Account) -> io::Result<()> {
+    if path.symlink_metadata()?.is_dir() {
+        fs::read_dir(path)?.try_for_each(|entry| give(&entry?.path(), user))?;
+    }
+    user.own(path)
 }
 
 fn refuse<T>(why: String) -> io::Result<T> {

@@ -2,11 +2,13 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tenure_apps::App;
+use tenure_program::Account;
 
 use super::copying::{self, Outward, remove};
 use super::host::Host;
@@ -17,6 +19,8 @@ use crate::screen::complain;
 /// The places of one host.
 #[derive(Debug)]
 pub(super) struct Places {
+    /// Folder of all that follows, and of the store by default.
+    pub(super) state: PathBuf,
     /// What is there for the next run as well.
     data: PathBuf,
     /// Working copies of this host.
@@ -30,7 +34,8 @@ pub(super) struct Places {
 pub(super) struct Copy {
     /// Where the program runs.
     pub(super) path: PathBuf,
-    is_own: bool,
+    /// False if it is the program's own folder after all.
+    pub(super) is_own: bool,
 }
 
 impl Places {
@@ -46,19 +51,34 @@ impl Places {
         for trouble in remove_what_dead_hosts_left(&all) {
             complain(&trouble);
         }
-        let data = fs::canonicalize(state).map_err(fail)?.join("data");
-        Ok(Self { data, work: fs::canonicalize(&work).map_err(fail)?, _lock: lock })
+        let state = fs::canonicalize(state).map_err(fail)?;
+        Ok(Self {
+            data: state.join("data"),
+            state,
+            work: fs::canonicalize(&work).map_err(fail)?,
+            _lock: lock,
+        })
     }
 
     /// Where this app keeps what is to be there for its next run.
-    pub(super) fn data(&self, app: &App) -> io::Result<PathBuf> {
+    pub(super) fn data(&self, app: &App, user: Option<&Account>) -> io::Result<PathBuf> {
         let path = self.data.join(app.sort.word()).join(&app.name);
         files::create_private_folder(&path)?;
+        if let Some(user) = user {
+            self.open_the_way_to(&path)?;
+            user.own(&path)?;
+        }
         Ok(path)
     }
 
     /// Where a run of this app takes place: its own folder, or a copy of it.
-    pub(super) fn copy(&self, app: &App, run: &str, stop: &AtomicBool) -> io::Result<Copy> {
+    pub(super) fn copy(
+        &self,
+        app: &App,
+        user: Option<&Account>,
+        run: &str,
+        stop: &AtomicBool,
+    ) -> io::Result<Copy> {
         if app.settings.is_in_place == Some(true) {
             return Ok(Copy { path: app.folder.clone(), is_own: false });
         }
@@ -66,7 +86,17 @@ impl Places {
         let copy = Copy { path, is_own: true };
         files::create_private_folder(&copy.path)?;
         copying::copy(&app.folder, &copy.path, Outward::Kept, stop)?;
+        if let Some(user) = user {
+            self.open_the_way_to(&copy.path)?;
+            copying::give(&copy.path, user)?;
+        }
         Ok(copy)
+    }
+
+    /// Lets other users pass through the folders above this one. They still cannot list them.
+    fn open_the_way_to(&self, path: &Path) -> io::Result<()> {
+        let mut above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.state));
+        above.try_for_each(|folder| fs::set_permissions(folder, fs::Permissions::from_mode(0o711)))
     }
 }
 
@@ -81,7 +111,9 @@ pub(super) async fn ready<T>(
     let is_told = Arc::clone(&stop);
     // Copying blocks, and may take its time.
     let placing = tokio::task::spawn_blocking(move || {
-        Ok::<_, io::Error>((places.places.copy(&theirs, &run, &is_told)?, places.places.data(&theirs)?))
+        let user = places.bounds.user(&theirs).map_err(io::Error::other)?;
+        let copy = places.places.copy(&theirs, user.as_ref(), &run, &is_told)?;
+        Ok::<_, io::Error>((copy, places.places.data(&theirs, user.as_ref())?))
     });
     tokio::pin!(placing);
     let placed = tokio::select! {
@@ -170,14 +202,14 @@ mod tests {
         fs::create_dir_all(source.join("below")).unwrap();
         fs::write(source.join("below/run.sh"), "true").unwrap();
         let places = Places::open(&state, "one").unwrap();
-        let copy = places.copy(&app(&source), "1", &AtomicBool::new(false)).unwrap();
+        let copy = places.copy(&app(&source), None, "1", &AtomicBool::new(false)).unwrap();
         assert_eq!(fs::read_to_string(copy.path.join("below/run.sh")).unwrap(), "true");
         let path = copy.path.clone();
         let other = Places::open(&state, "two").unwrap();
         assert!(path.exists(), "its host lives");
         drop(copy);
         assert!(!path.exists());
-        let left = places.copy(&app(&source), "2", &AtomicBool::new(false)).unwrap();
+        let left = places.copy(&app(&source), None, "2", &AtomicBool::new(false)).unwrap();
         let path = left.path.clone();
         std::mem::forget(left);
         // Killed: its lock goes, and nothing else.

@@ -12,7 +12,7 @@ use tenure_program::hide_this_process;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::bounds::{self, Bounds};
+use super::bounds::Bounds;
 use super::continuous::{Office, keep};
 use super::host::Host;
 use super::orders::Orders;
@@ -24,7 +24,7 @@ use crate::exit::Failure;
 use crate::files;
 use crate::keys::Keys;
 use crate::manager::Manager;
-use crate::program::end_orphans_twice;
+use crate::program::{Confine, end_orphans_twice};
 use crate::screen::{Screen, complain};
 use crate::span::span;
 
@@ -58,15 +58,14 @@ pub(crate) struct Run {
     /// Keep 200 lines of each run of a continuous program, as Kudu does
     #[arg(long)]
     as_kudu: bool,
-    /// Limits of each program, such as memory=512MiB,processes=64,cpu=600,file=1GiB,open_files=256
-    #[arg(long, value_name = "LIMITS", value_parser = bounds::limits)]
-    limits: Option<tenure_apps::Limits>,
     /// Variables of the host to pass to programs, such as TENURE_URL or TENURE_*
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pass_env: Vec<String>,
     /// Let programs gain privileges, such as by sudo
     #[arg(long)]
     allow_new_privs: bool,
+    #[command(flatten)]
+    confine: Confine,
     /// Check the folder and run nothing
     #[arg(long)]
     check: bool,
@@ -90,8 +89,15 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     } else if overall.is_schedule_off {
         complain("WEBJOBS_DISABLE_SCHEDULE is set: this host starts no scheduled runs; other hosts continue");
     }
-    let folder = tenure_apps::read(&run.folder, root, &is_installed)
+    let bounds = Bounds {
+        pass_env: run.pass_env.clone(),
+        limits: run.confine.limits(),
+        allows_new_privs: run.allow_new_privs,
+        confinement: run.confine.confinement()?,
+    };
+    let mut folder = tenure_apps::read(&run.folder, root, &is_installed)
         .map_err(|error| Failure::Invalid(error.to_string()))?;
+    folder.apps.iter_mut().for_each(|app| bounds.check(app));
     report::tell(&folder, &screen);
     let running = folder.apps.iter().filter(|app| app.runs()).count();
     if run.check {
@@ -116,7 +122,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|source| Failure::System { what: "cannot start threads", source })?;
-    let done = runtime.block_on(ordered(run, folder, overall, screen));
+    let done = runtime.block_on(ordered(run, (folder, bounds), overall, screen));
     if matches!(done, Err(Failure::Interrupted)) {
         // Nobody waits any more for what still goes on.
         runtime.shutdown_background();
@@ -124,13 +130,13 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     done
 }
 
-async fn ordered(run: Run, folder: Folder, overall: Overall, screen: Screen) -> Result<(), Failure> {
+async fn ordered(run: Run, read: (Folder, Bounds), overall: Overall, screen: Screen) -> Result<(), Failure> {
     // Before anything else: whoever interrupts a start gets a clean stop, too.
     let orders = Orders::listen()?;
     let lease = run.lease.as_secs_f64();
     tokio::select! {
         biased;
-        done = work(run, folder, overall, screen, &orders) => done?,
+        done = work(run, read, overall, screen, &orders) => done?,
         why = orders.are_over() => complain(&format!(
             "this host stops at once because {why}; runs whose end was not recorded start again when their lease of {lease} s expires"
         )),
@@ -140,7 +146,7 @@ async fn ordered(run: Run, folder: Folder, overall: Overall, screen: Screen) -> 
 
 async fn work(
     run: Run,
-    folder: Folder,
+    (folder, bounds): (Folder, Bounds),
     overall: Overall,
     screen: Screen,
     orders: &Orders,
@@ -159,11 +165,6 @@ async fn work(
     let opened = options.open(&url_of(&db)).await;
     let tenure = opened.map_err(|error| identity::explained(error, &run.folder, &folder_id))?;
     let (id, node) = (tenure.new_id().to_string(), node());
-    let bounds = Bounds {
-        pass_env: run.pass_env.clone(),
-        limits: run.limits.unwrap_or_default(),
-        allows_new_privs: run.allow_new_privs,
-    };
     let places = Places::open(&state, &id)?;
     let host = Arc::new(Host::new(
         (&tenure, run.set(), &folder_id),

@@ -31,8 +31,10 @@ pub(super) fn settings(app: &App, overall: &Overall, bounds: &Bounds) -> BTreeMa
                 .as_ref()
                 .map_or_else(|| json!("all except those of the host"), |names| json!(names)),
         ),
-        ("limits", limits(said.limits.and(bounds.limits))),
+        ("limits", limits(bounds.all_limits(app))),
         ("no_new_privs", json!(bounds.rights(app).no_new_privs)),
+        ("sandbox", json!(bounds.mode(app))),
+        ("user", json!(bounds.confinement.user.as_ref().map(|user| &user.name).or(said.user.as_ref()))),
     ];
     of_sort.into_iter().chain(of_all).map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -61,9 +63,13 @@ fn limits(limits: Limits) -> Value {
         ("cpu", limits.cpu),
         ("file", limits.file),
         ("open_files", limits.open_files),
+        ("total_memory", limits.total_memory),
+        ("tasks", limits.tasks),
     ];
+    let cpus = limits.milli_cpus.map(|milli| ("cpus".to_owned(), json!(milli as f64 / 1000.0)));
     said.into_iter()
         .filter_map(|(name, most)| Some((name.to_owned(), json!(most?))))
+        .chain(cpus)
         .collect::<Map<_, _>>()
         .into()
 }

@@ -31,12 +31,15 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
         return Err(Failed::release());
     }
     let (copy, data) = placed.map_err(Failed::retry)?;
+    let confinement =
+        host.bounds.confinement(&app, (&copy, &data), &host.places.state).map_err(Failed::retry)?;
     let program = Program {
         command: command_of(&app, &arguments),
         env: environment(&run, &app, &copy.path, data, arguments).of(&app),
         inherits: host.bounds.inherits(&app),
         limits: host.bounds.limits(&app),
         rights: host.bounds.rights(&app),
+        confinement,
         folder: Some(copy.path.clone()),
         input: Input::Bytes(input_of(&run, &app)),
         ..Program::default()

@@ -276,6 +276,7 @@ With --db the worker also fires schedules, and sets neither JOB_TOKEN nor JOB_AP
         &[
             "tenure run ./jobs",
             "tenure run ./jobs --check",
+            "tenure run ./jobs --sandbox required --sandbox-connect 443",
             "tenure run ./jobs --db postgres://tenure@db.example/jobs",
         ],
         "\

@@ -9,13 +9,14 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use tenure::{Chance, Clock, JobId, SystemClock};
-use tenure_program::{Inherited, Input, Program, Rights, hide_this_process};
+use tenure_program::{Confinement, Inherited, Input, Limits, Program, Rights, hide_this_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::Press;
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Told, Why};
+use super::confine::{Confine, executable, of_processes};
 use super::forward::{Service, forward};
 use super::hands::sign_off;
 use super::roll::{self, Workers};
@@ -66,6 +67,8 @@ pub(crate) struct WorkerArgs {
     /// Let programs gain privileges, such as by sudo
     #[arg(long)]
     allow_new_privs: bool,
+    #[command(flatten)]
+    confine: Confine,
     /// Program and arguments; must come last
     #[arg(
         long = "exec",
@@ -108,6 +111,8 @@ struct Shared {
     command: Vec<OsString>,
     pass_env: Vec<String>,
     rights: Rights,
+    limits: Limits,
+    confinement: Confinement,
     http: Option<Service>,
     stops: Stops,
 }
@@ -120,6 +125,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         let why = "--http needs a server, because the service reports to it: pass --url instead of --db, or use --exec";
         return Err(Failure::Usage(why.to_owned()));
     }
+    let confinement = confinement(&args.confine, &args.command)?;
     // The environment has the access token: no program may read it from this process.
     hide_this_process();
     super::end_orphans_twice();
@@ -137,6 +143,8 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         command: args.command,
         pass_env: args.pass_env,
         rights: rights(args.allow_new_privs),
+        limits: of_processes(args.confine.limits()),
+        confinement,
         http: args.http,
         stops: Stops::default(),
     });
@@ -151,6 +159,15 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         .build()
         .map_err(|source| Failure::System { what: "cannot start threads", source })?;
     runtime.block_on(until_stopped(&shared, end))
+}
+
+/// Returns the confinement of the worker's programs. In a sandbox, they can at least read their own file.
+fn confinement(confine: &Confine, command: &[OsString]) -> Result<Confinement, Failure> {
+    let mut confinement = confine.confinement()?;
+    if let Some(file) = command.first().and_then(|program| executable(program)) {
+        confinement.sandboxes = confinement.sandboxes.iter().map(|it| it.clone().and_read(&file)).collect();
+    }
+    Ok(confinement)
 }
 
 async fn until_stopped(
@@ -347,6 +364,8 @@ fn run_for(shared: &Shared, post: &Arc<Post>) -> Option<Went> {
         env: post.job.env(server),
         inherits: Inherited::Guarded { only: None, also: shared.pass_env.clone() },
         rights: shared.rights,
+        limits: shared.limits,
+        confinement: shared.confinement.clone(),
         input: Input::Bytes(args),
         ..Program::default()
     };

@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 #![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 
+mod accounts;
 mod away;
 mod bounded;
 mod crontab;
@@ -10,10 +11,11 @@ mod deploying;
 mod fleet;
 mod hostile;
 mod injected;
-mod orphans;
+pub mod orphans;
 mod records;
-mod rights;
+pub mod rights;
 mod running;
+mod sandbox;
 mod served;
 pub mod stand;
 mod stopping;

@@ -21,7 +21,7 @@ fn children(parent: u32) -> Vec<Pid> {
 }
 
 /// Kills a host and all its supervisors with no time for any of them to notice the end of another.
-fn kill_together(host: &mut Program) {
+pub fn kill_together(host: &mut Program) {
     let mut all = children(host.id());
     assert!(!all.is_empty(), "it has a supervisor");
     all.push(Pid::from_raw(host.id().try_into().unwrap()).unwrap());

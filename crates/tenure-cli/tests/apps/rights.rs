@@ -62,7 +62,7 @@ fn host_with_secrets(stand: &Stand, args: &[&str]) -> Program {
 }
 
 /// A name of the program that every user can reach.
-fn reachable(program: &Path, folder: &Path) -> std::path::PathBuf {
+pub fn reachable(program: &Path, folder: &Path) -> std::path::PathBuf {
     let name = folder.join("tenure");
     fs::hard_link(program, &name).or_else(|_| fs::copy(program, &name).map(drop)).unwrap();
     name

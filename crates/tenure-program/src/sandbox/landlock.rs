@@ -1,0 +1,249 @@
+//! Files and ports of a program, restricted by Landlock.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Enforcement;
+
+/// Files and ports that a program may use. It cannot read other files, nor write anywhere else.
+///
+/// Programs and libraries of the system, its devices without content, `/proc` and `/sys` are readable. Landlock also prevents the program
+/// from tracing processes outside its sandbox and, from Linux 6.12 on, from sending them signals.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sandbox {
+    /// Reaction if the kernel cannot enforce it.
+    pub enforcement: Enforcement,
+    /// Files and folders that it may read and execute.
+    pub read: Vec<PathBuf>,
+    /// Files and folders that it may also change.
+    pub write: Vec<PathBuf>,
+    /// TCP ports that it may connect to. All of them if `None`.
+    pub connect: Option<Vec<u16>>,
+    /// TCP ports that it may bind. All of them if `None`.
+    pub bind: Option<Vec<u16>>,
+}
+
+impl Sandbox {
+    /// Also lets the program read this file or folder.
+    #[must_use]
+    pub fn and_read(mut self, path: &Path) -> Self {
+        self.read.push(path.to_owned());
+        self
+    }
+
+    /// Also lets the program change this file or folder.
+    #[must_use]
+    pub fn and_write(mut self, path: &Path) -> Self {
+        self.write.push(path.to_owned());
+        self
+    }
+
+    fn has_ports(&self) -> bool {
+        self.connect.is_some() || self.bind.is_some()
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::{apply, level, missing};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use landlock::{
+        ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, Ruleset, RulesetAttr,
+        RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
+    };
+
+    use rustix::thread::{CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set};
+
+    use super::super::Enforcement;
+    use super::Sandbox;
+
+    /// Before it, a program could cut any file.
+    const FILES: ABI = ABI::V3;
+    const PORTS: ABI = ABI::V4;
+    /// The newest version that the tests have run on. A newer one may restrict more.
+    const TESTED: ABI = ABI::V7;
+
+    /// Files that most programs need. `/etc` as a whole is not here, because it also has secrets.
+    const READABLE: [&str; 42] = [
+        "/usr",
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/opt",
+        "/nix/store",
+        "/gnu/store",
+        "/proc",
+        "/sys",
+        "/etc/alternatives",
+        "/etc/ca-certificates",
+        "/etc/crypto-policies",
+        "/etc/fonts",
+        "/etc/gai.conf",
+        "/etc/group",
+        "/etc/host.conf",
+        "/etc/hostname",
+        "/etc/hosts",
+        "/etc/inputrc",
+        "/etc/ld.so.cache",
+        "/etc/ld.so.conf",
+        "/etc/ld.so.conf.d",
+        "/etc/ld.so.preload",
+        "/etc/locale.alias",
+        "/etc/localtime",
+        "/etc/magic",
+        "/etc/mime.types",
+        "/etc/nsswitch.conf",
+        "/etc/os-release",
+        "/etc/passwd",
+        "/etc/pki/ca-trust",
+        "/etc/pki/tls/certs",
+        "/etc/protocols",
+        "/etc/resolv.conf",
+        "/etc/services",
+        "/etc/ssl/cert.pem",
+        "/etc/ssl/certs",
+        "/etc/ssl/openssl.cnf",
+        "/etc/terminfo",
+        "/etc/timezone",
+    ];
+    const DEVICES: [&str; 6] =
+        ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+    /// Capabilities of root that Landlock does not restrict: with them, a program could read the memory of others, open files by handle,
+    /// or change the kernel.
+    const LOST: [CapabilitySet; 9] = [
+        CapabilitySet::BPF,
+        CapabilitySet::CHECKPOINT_RESTORE,
+        CapabilitySet::DAC_READ_SEARCH,
+        CapabilitySet::PERFMON,
+        CapabilitySet::SYS_ADMIN,
+        CapabilitySet::SYS_BOOT,
+        CapabilitySet::SYS_MODULE,
+        CapabilitySet::SYS_PTRACE,
+        CapabilitySet::SYS_RAWIO,
+    ];
+
+    /// Returns true if the kernel enforces everything up to this version.
+    fn has(abi: ABI) -> bool {
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let ruleset = ruleset.handle_access(AccessFs::from_all(abi));
+        let ruleset = match abi >= PORTS {
+            true => ruleset.and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(abi))),
+            false => ruleset,
+        };
+        let ruleset = match abi >= ABI::V6 {
+            true => ruleset.and_then(|ruleset| ruleset.scope(Scope::from_all(abi))),
+            false => ruleset,
+        };
+        ruleset.is_ok()
+    }
+
+    /// Describes the level that the kernel can enforce.
+    pub(in super::super) fn level() -> String {
+        let parts = [("files", FILES), ("TCP ports", PORTS), ("signals", ABI::V6)];
+        let enforced: Vec<&str> =
+            parts.into_iter().filter(|(_, abi)| has(*abi)).map(|(name, _)| name).collect();
+        match (enforced.is_empty(), has(ABI::V1)) {
+            (false, _) => format!("Landlock for {}", enforced.join(", ")),
+            (true, true) => "Landlock without truncation of files; needs Linux 6.2".to_owned(),
+            (true, false) => "none (no Landlock in this kernel)".to_owned(),
+        }
+    }
+
+    /// Returns what the kernel lacks for this sandbox, in words.
+    pub(in super::super) fn missing(sandbox: &Sandbox) -> Option<String> {
+        if !has(ABI::V1) {
+            return Some(
+                "cannot enforce the sandbox: this kernel has no Landlock, or it is off (see `lsm=`)"
+                    .to_owned(),
+            );
+        }
+        if !has(FILES) {
+            return Some("cannot enforce the sandbox fully: Landlock needs Linux 6.2 or newer".to_owned());
+        }
+        (sandbox.has_ports() && !has(PORTS))
+            .then(|| "cannot enforce the ports of the sandbox: Landlock needs Linux 6.7 or newer".to_owned())
+    }
+
+    /// Restricts this process and all that it starts.
+    pub(in super::super) fn apply(sandbox: &Sandbox) -> Result<(), String> {
+        for path in sandbox.read.iter().chain(&sandbox.write) {
+            // Without this a misspelled path would go unnoticed.
+            path.metadata()
+                .map_err(|error| format!("cannot open {} for the sandbox: {error}", path.display()))?;
+        }
+        lose_capabilities()
+            .map_err(|error| format!("cannot drop rights of root for the sandbox: {error}"))?;
+        restrict(sandbox).map_err(|error| format!("cannot enter the sandbox: {error}"))
+    }
+
+    /// Takes them from the program, which begins with no more than the bounding set.
+    fn lose_capabilities() -> rustix::io::Result<()> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        for capability in LOST {
+            // An older kernel does not know each of them.
+            if capability_is_in_bounding_set(capability).unwrap_or(false) {
+                remove_capability_from_bounding_set(capability)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn restrict(sandbox: &Sandbox) -> Result<(), RulesetError> {
+        let strict = match sandbox.enforcement {
+            Enforcement::Required => CompatLevel::HardRequirement,
+            Enforcement::BestEffort => CompatLevel::BestEffort,
+        };
+        let mut ruleset =
+            Ruleset::default().set_compatibility(strict).handle_access(AccessFs::from_all(FILES))?;
+        for (access, ports) in
+            [(AccessNet::ConnectTcp, &sandbox.connect), (AccessNet::BindTcp, &sandbox.bind)]
+        {
+            if ports.is_some() {
+                ruleset = ruleset.handle_access(access)?;
+            }
+        }
+        let (read, write) = (AccessFs::from_read(TESTED), AccessFs::from_all(TESTED));
+        let ruleset = ruleset.set_compatibility(CompatLevel::BestEffort);
+        let ruleset = ruleset.handle_access(write)?.scope(Scope::from_all(TESTED))?;
+        ruleset
+            .create()?
+            .add_rules(path_beneath_rules(READABLE, read))?
+            .add_rules(path_beneath_rules(DEVICES, write))?
+            .add_rules(path_beneath_rules(&sandbox.read, read))?
+            .add_rules(path_beneath_rules(&sandbox.write, write))?
+            .add_rules(ports(&sandbox.connect, AccessNet::ConnectTcp))?
+            .add_rules(ports(&sandbox.bind, AccessNet::BindTcp))?
+            .restrict_self()
+            .map(drop)
+    }
+
+    fn ports(
+        ports: &Option<Vec<u16>>,
+        access: AccessNet,
+    ) -> impl Iterator<Item = Result<NetPort, RulesetError>> {
+        let access: BitFlags<AccessNet> = access.into();
+        ports.iter().flatten().map(move |port| Ok(NetPort::new(*port, access)))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn level() -> String {
+    "none (needs Linux)".to_owned()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn missing(_: &Sandbox) -> Option<String> {
+    Some("cannot enforce the sandbox: it needs Linux".to_owned())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn apply(_: &Sandbox) -> Result<(), String> {
+    Ok(())
+}
