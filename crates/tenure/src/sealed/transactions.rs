@@ -2,22 +2,28 @@
 
 use std::time::Duration;
 
-use tenure_core::{Fence, LeaseId, LeaseName, NewJob, Output};
-use tenure_store::{Answer, Call, Enqueued, Fault, Held, Joint};
+use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output};
+use tenure_store::{Answer, Call, Enqueued, Fault, Held, Joint, Prepared};
 
 use super::SealedStore;
 
 /// Available only if the inner store supports transactions of the caller.
 impl Joint for SealedStore {
-    fn prepare<'a>(&'a self, jobs: &'a [NewJob]) -> Answer<'a, ()> {
-        Box::pin(async move { self.inner_joint()?.prepare(jobs).await })
+    fn prepare(&self, jobs: Vec<NewJob>, given: Vec<JobId>) -> Answer<'_, Prepared> {
+        Box::pin(async move {
+            let mut sealed = self.vault.seal_jobs(&jobs)?;
+            if self.vault.seals() {
+                self.as_stored(&mut sealed, &jobs, &given).await?;
+            }
+            self.inner_joint()?.prepare(sealed, given).await
+        })
     }
 
-    fn enqueue(&self, jobs: &[NewJob]) -> Result<Call, Fault> {
-        self.inner_joint()?.enqueue(&self.vault.seal_jobs(jobs)?)
+    fn enqueue(&self, jobs: &Prepared) -> Result<Call, Fault> {
+        self.inner_joint()?.enqueue(jobs)
     }
 
-    fn enqueued(&self, jobs: &[NewJob], answer: &str) -> Result<Enqueued, Fault> {
+    fn enqueued(&self, jobs: &Prepared, answer: &str) -> Result<Enqueued, Fault> {
         self.inner_joint()?.enqueued(jobs, answer)
     }
 
