@@ -8,7 +8,7 @@ use tenure::{
     SystemClock, Tenure,
 };
 use tenure_core::Verdict;
-use tenure_store::Settled;
+use tenure_store::{Settled, Views};
 
 use super::common::{Plain, try_reserve};
 use super::rig;
