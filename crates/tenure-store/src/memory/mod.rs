@@ -313,7 +313,7 @@ impl Views for MemoryStore {
     }
 
     fn jobs(&self, ask: PageAsk) -> Answer<'_, Page> {
-        self.answer(move |rows, now| rows.page(&ask, now).with(ask.values))
+        self.answer(move |rows, now| rows.page(&ask, now))
     }
 
     fn attempts(&self, id: JobId) -> Answer<'_, Vec<Attempt>> {

@@ -1,20 +1,18 @@
 //! Forwards every call of the contract to the inner store, with encrypted values.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{
     AppId, AppUse, Attempt, Edit, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name,
     NewJob, NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, TimerJob, Timestamp,
-    limits,
 };
 use tenure_store::{
-    Answer, Change, Changed, Count, Encryption, Enqueued, EntriesAsk, EntryPage, Fault, Filter, Fired, Host,
-    Hosts, Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LeftAsk,
-    LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
-    QueueSeen, RecordPage, Records, RecordsAsk, Refusal, Renew, Renewal, Report, Reported, Reservation,
-    Reserve, Rewrite, Selection, SlotPage, SlotsAsk, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
+    Answer, Change, Changed, Count, Encryption, Enqueued, EntriesAsk, EntryPage, Fault, Fired, Host, Hosts,
+    Jobs, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LeftAsk, LimitInfo,
+    LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
+    RecordPage, Records, RecordsAsk, Refusal, Renew, Renewal, Report, Reported, Reservation, Reserve,
+    Rewrite, Selection, SlotPage, SlotsAsk, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome,
     TimerPage, TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written,
 };
 
@@ -31,8 +29,9 @@ impl Jobs for SealedStore {
             let answer = self.told(self.inner.enqueue(sealed.clone())).await?;
             let Enqueued::Refused { index, refusal: Refusal::IdTaken(_) } = answer else { return Ok(answer) };
             // A repeated job may be stored under another key or plain: enqueue it again with its stored bytes.
-            let ids: Vec<JobId> = batch.iter().skip(index).map(|job| job.id).collect();
-            self.as_stored(&mut sealed, &batch, &ids).await?;
+            for (sealed, new) in sealed.iter_mut().zip(&batch).skip(index) {
+                self.as_stored(sealed, new).await?;
+            }
             self.told(self.inner.enqueue(sealed)).await
         })
     }
@@ -101,31 +100,12 @@ impl Jobs for SealedStore {
 }
 
 impl SealedStore {
-    /// Replaces the args of repeated jobs among these IDs with the stored bytes, if both are the same args.
-    pub(super) async fn as_stored(
-        &self,
-        sealed: &mut [NewJob],
-        new: &[NewJob],
-        ids: &[JobId],
-    ) -> Result<(), Fault> {
-        let mut found = BTreeMap::new();
-        for ids in ids.chunks(limits::PAGE_JOBS) {
-            let filter = Filter { ids: ids.to_vec(), ..Filter::default() };
-            let mut ask = PageAsk { filter, at_most: limits::PAGE_JOBS, ..PageAsk::default() };
-            loop {
-                let page = self.inner.jobs(ask.clone()).await?;
-                found.extend(page.jobs.into_iter().map(|job| (job.id, job)));
-                ask.after = page.next;
-                if ask.after.is_none() {
-                    break;
-                }
-            }
-        }
-        for (sealed, new) in sealed.iter_mut().zip(new) {
-            let Some(stored) = found.get(&new.id) else { continue };
-            if new.repeats(&self.vault.open_job(stored.clone()).job) {
-                sealed.args = stored.args.clone();
-            }
+    /// Replaces the args of a repeated job with the stored bytes, if both are the same args.
+    pub(super) async fn as_stored(&self, sealed: &mut NewJob, new: &NewJob) -> Result<(), Fault> {
+        let Some(stored) = self.inner.job(new.id).await? else { return Ok(()) };
+        let args = stored.args.clone();
+        if new.repeats(&self.vault.open_job(stored).job) {
+            sealed.args = args;
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Jobs that are enqueued or completed in a transaction of the caller.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output};
-use tenure_store::{Answer, Call, Enqueued, Fault, Held, Joint, Prepared};
+use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output, limits};
+use tenure_store::{Answer, Call, Enqueued, Fault, Filter, Held, Joint, PageAsk, Prepared, Values};
 
 use super::SealedStore;
 
@@ -13,7 +14,12 @@ impl Joint for SealedStore {
         Box::pin(async move {
             let mut sealed = self.vault.seal_jobs(&jobs)?;
             if self.vault.seals() {
-                self.as_stored(&mut sealed, &jobs, &given).await?;
+                // A repeated job may be stored under another key or plain.
+                let stored = self.stored_among(&given).await?;
+                for (sealed, new) in sealed.iter_mut().zip(&jobs).filter(|(_, new)| stored.contains(&new.id))
+                {
+                    self.as_stored(sealed, new).await?;
+                }
             }
             self.inner_joint()?.prepare(sealed, given).await
         })
@@ -57,6 +63,25 @@ impl Joint for SealedStore {
 }
 
 impl SealedStore {
+    /// Returns those of these IDs under which a job is stored.
+    async fn stored_among(&self, ids: &[JobId]) -> Result<BTreeSet<JobId>, Fault> {
+        let mut stored = BTreeSet::new();
+        for ids in ids.chunks(limits::PAGE_JOBS) {
+            let filter = Filter { ids: ids.to_vec(), ..Filter::default() };
+            let (at_most, values) = (limits::PAGE_JOBS, Values::Omitted);
+            let mut ask = PageAsk { filter, at_most, values, ..PageAsk::default() };
+            loop {
+                let page = self.inner.jobs(ask.clone()).await?;
+                stored.extend(page.jobs.iter().map(|job| job.id));
+                ask.after = page.next;
+                if ask.after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(stored)
+    }
+
     fn inner_joint(&self) -> Result<&dyn Joint, Fault> {
         self.inner.joint().ok_or_else(|| Fault::Broken("this store has no transactions".to_owned()))
     }
