@@ -33,6 +33,7 @@ impl Reload {
         screen: Arc<Screen>,
         tls: Option<Tls>,
     ) {
+        let serve = Arc::new(serve);
         // Which addresses may be called counts from the next start on, as `told` says.
         let may_call = declared::may_call(&settings);
         while self.0.recv().await.is_some() {
@@ -53,12 +54,18 @@ impl Reload {
 }
 
 async fn again(
-    serve: &Serve,
+    serve: &Arc<Serve>,
     old: &Resolved,
     logs: &Logs,
     (routes, may_call): (&Router, &Egress),
 ) -> Result<(Resolved, Vec<String>), Failure> {
-    let new = serve.settings()?;
+    let serve = Arc::clone(serve);
+    // Reading files, and commands that print secrets, would hold up a thread of the server.
+    let read = tokio::task::spawn_blocking(move || serve.settings());
+    let new = read.await.map_err(|error| Failure::System {
+        what: "cannot read settings",
+        source: std::io::Error::other(error),
+    })??;
     // All of it or nothing: what would be refused is found before anything is otherwise.
     let faults = declared::tried(&new.declared, may_call).await?;
     Resolved::of([Layer { faults, ..Layer::default() }]).sound()?;

@@ -1,5 +1,6 @@
 //! Secrets by reference: an operator writes where a secret is, in place of the secret.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -8,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::exit::Failure;
@@ -16,6 +19,8 @@ use crate::exit::Failure;
 const SECRET_BYTES: u64 = 64 << 10;
 /// Longest time that a command may take.
 const COMMAND_WITHIN: Duration = Duration::from_secs(10);
+/// Beginnings of URLs with a mistake that would otherwise be paths.
+const LOOKS_LIKE_URL: [&str; 4] = ["postgres:", "postgresql:", "postgres/", "postgresql/"];
 
 /// A reference that cannot be resolved. Its text never contains the secret.
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +52,13 @@ pub(crate) fn resolve(setting: &str, value: &str) -> Result<String, Unresolved> 
     let wrong = |why: String| Unresolved { setting: setting.to_owned(), why };
     let found = match value.split_once(':') {
         Some(("file", path)) => {
-            of_file(Path::new(path)).map_err(|why| wrong(format!("file {path}: {why}")))?
+            of_file(Path::new(path)).map_err(|why| wrong(format!("file {}: {why}", shown(path))))?
         }
-        Some(("env", name)) => std::env::var(name)
-            .map_err(|_| wrong(format!("environment variable {name} is not set, or is not UTF-8")))?,
+        Some(("env", name)) => std::env::var(name).map_err(|_| {
+            wrong(format!("environment variable {} is not set, or is not UTF-8", shown(name)))
+        })?,
         Some(("cmd", line)) => of_command(line, COMMAND_WITHIN).map_err(|why| {
-            wrong(format!("command {}: {why}", line.split_whitespace().next().unwrap_or("(none)")))
+            wrong(format!("command {}: {why}", shown(line.split_whitespace().next().unwrap_or("(none)"))))
         })?,
         Some(_) | None => return Ok(value.to_owned()),
     };
@@ -64,9 +70,49 @@ pub(crate) fn resolve(setting: &str, value: &str) -> Result<String, Unresolved> 
     }
 }
 
-/// Parses the value of an option that names a database.
-pub(crate) fn database(value: &str) -> Result<String, Unresolved> {
-    resolve("database", value)
+/// Returns the database that a value names: a file or a URL. A URL without its scheme is refused here, because the error
+/// of a missing file would show its password.
+pub(crate) fn database(setting: &str, value: &str) -> Result<String, Unresolved> {
+    let found = resolve(setting, value)?;
+    let is_url = found.contains("://") || found.starts_with("sqlite:") || found.starts_with("memory:");
+    if !is_url && (found.contains('@') || LOOKS_LIKE_URL.iter().any(|start| found.starts_with(start))) {
+        let why = "looks like a URL without its scheme; use postgres://user:password@host/database, or sqlite://FILE for a \
+                   file of this name";
+        return Err(Unresolved { setting: setting.to_owned(), why: why.to_owned() });
+    }
+    Ok(found)
+}
+
+/// Returns the parser of an option that names a database.
+pub(crate) fn database_option() -> Unechoed<String> {
+    Unechoed(|value| database("database", value).map_err(|wrong| wrong.why))
+}
+
+/// The parser of an option whose value may be a secret: its error does not repeat the value, as other errors do.
+#[derive(Clone)]
+pub(crate) struct Unechoed<T>(pub(crate) fn(&str) -> Result<T, String>);
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Unechoed<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let parsed = value.to_str().ok_or_else(|| "not UTF-8".to_owned()).and_then(self.0);
+        parsed.map_err(|why| {
+            let option = arg.map(ToString::to_string).unwrap_or_default();
+            let told = format!("invalid value for '{option}': {why}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, told).with_cmd(command)
+        })
+    }
+}
+
+/// Returns the place in a reference, unless it looks like a URL: a mistyped reference may contain a password.
+fn shown(place: &str) -> &str {
+    if place.contains("://") || place.contains('@') { "(hidden)" } else { place }
 }
 
 /// Reads a secret from a stream, with its limit.
@@ -157,10 +203,24 @@ mod tests {
             ("cmd:/nowhere/program hush".to_owned(), "No such file"),
             ("cmd:false hush".to_owned(), "failed"),
             ("cmd:yes hush".to_owned(), "larger than 64 KiB"),
+            ("file:postgres://me:hush@h/jobs".to_owned(), "file (hidden): No such file"),
+            ("env:postgres://me:hush@h/jobs".to_owned(), "(hidden) is not set"),
+            ("cmd:me:hush@h/jobs".to_owned(), "command (hidden): No such file"),
         ] {
             let told = resolved(&value).unwrap_err();
             assert!(told.starts_with("client.token: ") && told.contains(why), "{value}: {told}");
             assert!(!told.contains("hush"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_url_without_its_scheme_is_not_taken_for_a_file() {
+        for wrong in ["postgres:me:hush@h/jobs", "me:hush@h/jobs", "postgres//me:hush", "postgresql:/me"] {
+            let told = database("database", wrong).unwrap_err().to_string();
+            assert!(told.contains("use postgres://") && !told.contains("hush"), "{told}");
+        }
+        for right in ["jobs.db", "postgres://me:hush@h/jobs", "sqlite://a@b.db", "postgres.db", "memory:"] {
+            assert_eq!(database("database", right).unwrap(), right);
         }
     }
 

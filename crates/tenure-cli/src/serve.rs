@@ -93,6 +93,9 @@ impl Plan {
         if let Some(most) = settings.parsed("server.max_queues", number)? {
             options.max_queues = usize::try_from(most).unwrap_or(usize::MAX);
         }
+        if let Some(most) = settings.parsed("server.queues_per_token", number)? {
+            options.queues_per_token = Some(usize::try_from(most).unwrap_or(usize::MAX));
+        }
         options.read_only = settings.is_on("server.read_only");
         options.drain_delay = settings.parsed("server.drain_delay", span)?.unwrap_or(surroundings);
         options.tls = tls(settings)?;
@@ -111,7 +114,7 @@ impl Plan {
         options.access =
             if settings.text("server.auth") == Some("tokens") { Access::Tokens } else { Access::Open };
         Ok(Self {
-            url: url_of(&secrets::resolve("database.url", url)?),
+            url: url_of(&secrets::database("database.url", url)?),
             keys: keys::keyring_at(settings.text(keys::SETTING))?,
             schema: settings.text("database.schema").unwrap_or_default().to_owned(),
             delivers: works && !options.read_only,

@@ -28,6 +28,7 @@ mod program;
 mod restart;
 mod schedule;
 mod schedule_served;
+mod secret_values;
 mod selftest;
 mod serve;
 mod served;

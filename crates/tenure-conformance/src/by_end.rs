@@ -94,7 +94,7 @@ async fn a_filter_means_a_span_of_ends_in_every_listing(given: Given) {
         Filter { ended_from: Some(at), ended_before: Some(at.after(seconds(2))), ..Filter::default() };
     for order in [Order::OldestFirst, Order::NewestFirst] {
         for (by, page) in [(ListedBy::End, 1), (ListedBy::End, 50), (ListedBy::Acceptance, 50)] {
-            let ask = PageAsk { filter: filter.clone(), by, order, after: None, at_most: page };
+            let ask = PageAsk { filter: filter.clone(), by, order, at_most: page, ..PageAsk::default() };
             let mut found = ids_of(&pages(&*given.store, ask).await);
             if by == ListedBy::End && order == Order::OldestFirst {
                 assert_eq!(found, ended[2..6]);

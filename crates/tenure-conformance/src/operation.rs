@@ -123,8 +123,13 @@ impl Side {
             Operation::PruneSlots(before) => text(&self.store.prune_slots(*before).await.unwrap()),
             Operation::LookAt(id) => self.look_at(*id).await,
             Operation::List(filter, by, order, page) => {
-                let ask =
-                    PageAsk { filter: filter.clone(), by: *by, order: *order, after: None, at_most: *page };
+                let ask = PageAsk {
+                    filter: filter.clone(),
+                    by: *by,
+                    order: *order,
+                    at_most: *page,
+                    ..PageAsk::default()
+                };
                 let jobs = pages(&*self.store, ask).await;
                 text(&jobs.into_iter().map(|job| self.ranked(job)).collect::<Vec<_>>())
             }

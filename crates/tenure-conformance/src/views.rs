@@ -4,7 +4,7 @@ use tenure_core::{Condition, Due, Name, NewJob, StateName, Terms, limits};
 
 use super::given::{Given, ids, ids_of, kind, minutes, queue, seconds};
 use super::{Test, test};
-use tenure_store::{Change, Cursor, Filter, Order, PageAsk, QueueInfo, Selection};
+use tenure_store::{Change, Cursor, Filter, ListedBy, Order, PageAsk, QueueInfo, Selection, Values};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -24,6 +24,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_filter_means_one_of_its_ids),
         test(a_filter_means_what_its_conditions_say),
         test(a_filtered_listing_goes_on_in_pages),
+        test(a_listing_without_values_has_the_same_jobs),
         test(a_listing_reaches_what_lies_behind_many_others),
         test(every_queue_that_was_ever_named_is_listed_by_name),
         test(a_queue_tells_since_when_its_longest_waiting_job_is_due),
@@ -79,6 +80,18 @@ async fn a_listing_of_an_empty_store_is_at_its_end(given: Given) {
 }
 
 /// T143
+async fn a_listing_without_values_has_the_same_jobs(given: Given) {
+    given.enqueue("mail", 3).await;
+    given.succeeded().await;
+    for by in [ListedBy::Acceptance, ListedBy::End] {
+        let ask = PageAsk { by, ..PageAsk::default() };
+        let whole = given.store.jobs(ask.clone()).await.unwrap();
+        let page = given.store.jobs(PageAsk { values: Values::Omitted, ..ask }).await.unwrap();
+        assert!(page.jobs.iter().all(|job| job.args.as_bytes().is_empty() && job.output.is_none()));
+        assert_eq!(page, whole.with(Values::Omitted), "{by:?}");
+    }
+}
+
 async fn a_listing_is_stable_while_jobs_come_and_go(given: Given) {
     let jobs = given.enqueue("mail", 6).await;
     let ask = PageAsk { at_most: 2, ..PageAsk::default() };

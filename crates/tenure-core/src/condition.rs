@@ -108,6 +108,35 @@ impl Condition {
 }
 
 impl Condition {
+    /// Returns `true` if it depends on the args of a job.
+    #[must_use]
+    pub fn reads_args(&self) -> bool {
+        match self {
+            Self::Not(other) => other.reads_args(),
+            Self::OneOf(some) => some.iter().any(Self::reads_args),
+            Self::Arg { .. } => true,
+            Self::State(_)
+            | Self::Queue(_)
+            | Self::QueueBegins(_)
+            | Self::Kind(_)
+            | Self::KindBegins(_)
+            | Self::KindHolds(_)
+            | Self::Own
+            | Self::Tag(_)
+            | Self::IdBegins(_)
+            | Self::HolderBegins(_)
+            | Self::Meta { .. }
+            | Self::FailureHolds(_)
+            | Self::Owner(_)
+            | Self::Timer(_)
+            | Self::Attempt(_)
+            | Self::Priority(_)
+            | Self::Created(_)
+            | Self::Ended(_)
+            | Self::Took(_) => false,
+        }
+    }
+
     /// Returns `true` unless the queue and the kind of a job rule out that the condition holds for it. The rest of the job
     /// cannot be read.
     #[must_use]

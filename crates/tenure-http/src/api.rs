@@ -32,6 +32,7 @@ use crate::leases::watchers::LeaseWatchers;
 use crate::metrics::{KindLabels, Metrics};
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
+use crate::queues::creators::Creator;
 use crate::queues::known::KnownQueues;
 use crate::quota::Quotas;
 use crate::site::Site;
@@ -329,9 +330,11 @@ impl Api {
         &self.inner.queues
     }
 
-    /// Refuses a queue that would be one more than the quota allows.
+    /// Refuses a queue that would be one more than the quotas allow.
     pub(crate) async fn admit_queue(&self, queue: &QueueName) -> Result<(), Problem> {
-        self.queues().admit(self.tenure(), self.quotas(), queue).await
+        let share = self.quotas().queue_share();
+        let creator = self.who.name().map(|name| Creator { name, share });
+        self.queues().admit(self.tenure(), self.quotas(), creator, queue).await
     }
 
     /// Whether whoever asks has to say who he is.

@@ -8,6 +8,8 @@ use crate::problem::{Problem, ProblemType};
 pub(crate) const WORKERS_PER_TOKEN: usize = 1_000;
 /// Queues of a store, unless the operator sets another number.
 pub(crate) const QUEUES: usize = 10_000;
+/// Part of the store's queues that tokens of one name may create, unless the operator sets a number: one in ten.
+const QUEUE_SHARES: usize = 10;
 
 /// Quotas that an operator sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +18,20 @@ pub(crate) struct Quotas {
     pub workers_per_token: usize,
     /// Queues of the store; beyond them no request creates another one.
     pub queues: usize,
+    /// Queues that tokens of one name may create; `None` means a tenth of `queues`.
+    pub queues_per_token: Option<usize>,
+}
+
+impl Quotas {
+    /// Returns the number of queues that tokens of one name may create.
+    pub(crate) fn queue_share(self) -> usize {
+        self.queues_per_token.unwrap_or(self.queues / QUEUE_SHARES).max(1)
+    }
 }
 
 impl Default for Quotas {
     fn default() -> Self {
-        Self { workers_per_token: WORKERS_PER_TOKEN, queues: QUEUES }
+        Self { workers_per_token: WORKERS_PER_TOKEN, queues: QUEUES, queues_per_token: None }
     }
 }
 

@@ -8,7 +8,7 @@ use tenure_core::{
     Block, Cancel, CancelRequest, Edit, End, JobId, Priority, QueueName, State, Terms, Unique, Why, Window,
     limits, redo,
 };
-use tenure_store::{Change, ChangeOutcome, Changed, Fault, Happening, Order, Selection, parts};
+use tenure_store::{Change, ChangeOutcome, Changed, Fault, Happening, Order, Selection, Values, parts};
 
 use crate::link::Link;
 use crate::listing::{self, Walk};
@@ -40,8 +40,8 @@ pub(crate) async fn change(
         Selection::Ids(ids) => (ids.clone(), None),
         Selection::Matching { filter, after } => {
             let now = link.database.time.now();
-            let walk =
-                Walk { filter, order: Order::OldestFirst, after: *after, at_most: limits::CHANGE_JOBS, now };
+            let (order, at_most, values) = (Order::OldestFirst, limits::CHANGE_JOBS, Values::Read);
+            let walk = Walk { filter, order, after: *after, at_most, now, values };
             let found = listing::walk(link, &walk).await?;
             (found.jobs.into_iter().map(|job| job.id).collect(), found.next)
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::{Due, Fence, JobId, LeaseId, LeaseName, NewJob, OnConflict, Output, Window};
-use tenure_store::{Accepted, Answer, Call, Enqueued, Fault, Held, Joint, Refusal};
+use tenure_store::{Accepted, Answer, Call, Enqueued, Fault, Held, Joint, Prepared, Refusal};
 use uuid::Uuid;
 
 use crate::enqueue::is_ordinary;
@@ -103,7 +103,7 @@ fn read(id: JobId, answer: &str) -> Result<Result<Accepted, Refusal>, Fault> {
 }
 
 impl Joint for PostgresStore {
-    fn prepare<'a>(&'a self, jobs: &'a [NewJob]) -> Answer<'a, ()> {
+    fn prepare(&self, jobs: Vec<NewJob>, _: Vec<JobId>) -> Answer<'_, Prepared> {
         Box::pin(async move {
             let names = {
                 let lanes = self.memory.lanes();
@@ -111,8 +111,9 @@ impl Joint for PostgresStore {
                 let missing: BTreeSet<_> = missing.map(|job| (job.queue.clone(), job.kind.clone())).collect();
                 missing.into_iter().collect::<Vec<_>>()
             };
+            let prepared = Prepared::new(jobs);
             if names.is_empty() {
-                return Ok(());
+                return Ok(prepared);
             }
             // They are not made in the user's transaction, which may last: who makes a lane keeps others from that.
             self.ask(&self.tasks.others, move |link| {
@@ -122,11 +123,13 @@ impl Joint for PostgresStore {
                     writing.commit().await
                 })
             })
-            .await
+            .await?;
+            Ok(prepared)
         })
     }
 
-    fn enqueue(&self, jobs: &[NewJob]) -> Result<Call, Fault> {
+    fn enqueue(&self, prepared: &Prepared) -> Result<Call, Fault> {
+        let jobs = prepared.jobs();
         let mut about = json!({ "jobs": jobs.iter().map(asked).collect::<Result<Vec<_>, _>>()? });
         let ids: BTreeSet<_> = jobs.iter().map(|job| job.id).collect();
         if ids.len() == jobs.len() && jobs.iter().all(is_ordinary) {
@@ -136,7 +139,8 @@ impl Joint for PostgresStore {
         Ok(self.call("accept_all(a, b, (a->>'now')::bigint)", about, args))
     }
 
-    fn enqueued(&self, jobs: &[NewJob], answer: &str) -> Result<Enqueued, Fault> {
+    fn enqueued(&self, prepared: &Prepared, answer: &str) -> Result<Enqueued, Fault> {
+        let jobs = prepared.jobs();
         let (mut accepted, mut answers) = (Vec::with_capacity(jobs.len()), answer.split('\n'));
         for (index, job) in jobs.iter().enumerate() {
             let answer = answers.next().ok_or_else(|| unreadable("an answer of its function"))?;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use tenure_core::{Job, JobId, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Fault, Filter, Order, UnreadableJob};
+use tenure_store::{Cursor, Fault, Filter, Order, UnreadableJob, Values};
 
 use crate::code;
 use crate::lanes::{self, Lane};
@@ -55,6 +55,7 @@ pub(crate) struct Walk<'a> {
     pub after: Option<Cursor>,
     pub at_most: usize,
     pub now: Timestamp,
+    pub values: Values,
 }
 
 /// What came of a walk.
@@ -99,7 +100,7 @@ pub(crate) async fn walk(link: &mut Link, ask: &Walk<'_>) -> Result<Walked, Faul
         if next.is_empty() {
             return Ok(Walked { jobs, unreadable, next: None });
         }
-        let read = rows::by_ids(next.iter().map(|(id, _)| *id));
+        let read = rows::by_ids_with(ask.values, next.iter().map(|(id, _)| *id));
         let mut found: BTreeMap<JobId, Looked> =
             link.connection().await?.read(read).await?.iter().map(rows::look).collect();
         let mut next = next.into_iter();

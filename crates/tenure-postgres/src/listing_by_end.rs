@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tenure_core::{JobId, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Fault, Order, Page, PageAsk};
+use tenure_store::{Cursor, Fault, Order, Page, PageAsk, Values};
 
 use crate::link::Link;
 use crate::query::Query;
@@ -91,7 +91,8 @@ pub(crate) async fn page(
         if places.len() < CHUNK / 2 {
             among = (among * 4).min(MANY);
         }
-        let mut found = read(link, places.iter().filter_map(|(id, ..)| *id).collect()).await?;
+        let ids = places.iter().filter_map(|(id, ..)| *id).collect();
+        let mut found = read(link, ask.values_to_read(), ids).await?;
         for (id, seq, at) in places {
             let end = value::timestamp(at).ok();
             if end.is_some_and(|end| !is_within(ask, end)) {
@@ -123,11 +124,11 @@ pub(crate) async fn page(
 }
 
 /// The jobs that are still there of these.
-async fn read(link: &mut Link, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Looked>, Fault> {
+async fn read(link: &mut Link, values: Values, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Looked>, Fault> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let rows = link.connection().await?.read(rows::by_ids(ids)).await?;
+    let rows = link.connection().await?.read(rows::by_ids_with(values, ids)).await?;
     Ok(rows.iter().map(rows::look).collect())
 }
 

@@ -1,7 +1,9 @@
 //! Whole jobs, between rows and the domain.
 
+use std::sync::LazyLock;
+
 use tenure_core::{Args, Block, End, Fence, Job, JobId, Output, State, Why};
-use tenure_store::{Fault, UnreadableJob};
+use tenure_store::{Fault, UnreadableJob, Values};
 use tokio_postgres::Row;
 
 use crate::fault::{unreadable, what_is_unreadable};
@@ -93,9 +95,23 @@ const STANDINGS: &str = "SELECT FROM standing WHERE seq = ANY (ARRAY(SELECT j.se
          FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j))
      ORDER BY seq FOR NO KEY UPDATE";
 
+/// [`BY_IDS`] without args and results: their bytes are neither read nor sent.
+static BY_IDS_WITHOUT_VALUES: LazyLock<String> = LazyLock::new(|| {
+    BY_IDS.replace(" j.args,", " ''::bytea,").replace("s.output, s.place,", "NULL::bytea, NULL::text,")
+});
+
+/// The jobs with these ids, with these values.
+pub(crate) fn by_ids_with(values: Values, ids: impl IntoIterator<Item = JobId>) -> Query {
+    let sql = match values {
+        Values::Read => BY_IDS,
+        Values::Omitted => BY_IDS_WITHOUT_VALUES.as_str(),
+    };
+    Query::new(sql).with(ids.into_iter().map(value::of_job).collect::<Vec<_>>())
+}
+
 /// The jobs with these ids.
 pub(crate) fn by_ids(ids: impl IntoIterator<Item = JobId>) -> Query {
-    Query::new(BY_IDS).with(ids.into_iter().map(value::of_job).collect::<Vec<_>>())
+    by_ids_with(Values::Read, ids)
 }
 
 /// Keeps others from changing these jobs until the end of the transaction. Whoever changes a job that waits has it
@@ -227,3 +243,14 @@ fn output(row: &Row) -> Option<Output> {
 
 #[cfg(test)]
 pub(crate) const STATEMENTS: [&str; 3] = [BY_IDS, GRANTS, STANDINGS];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_without_values_is_read_without_their_columns() {
+        let sql = &*BY_IDS_WITHOUT_VALUES;
+        assert!(!sql.contains("j.args") && !sql.contains("s.output") && !sql.contains("s.place"), "{sql}");
+    }
+}

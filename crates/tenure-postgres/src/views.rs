@@ -85,11 +85,13 @@ impl PostgresStore {
             Box::pin(async move {
                 let (now, at_most) = (link.database.time.now(), ask.at_most.clamp(1, limits::PAGE_JOBS));
                 if ask.by == ListedBy::End {
-                    return listing_by_end::page(link, &ask, at_most, now).await;
+                    return Ok(listing_by_end::page(link, &ask, at_most, now).await?.with(ask.values));
                 }
-                let walk = Walk { filter: &ask.filter, order: ask.order, after: ask.after, at_most, now };
+                let (order, after, values) = (ask.order, ask.after, ask.values_to_read());
+                let walk = Walk { filter: &ask.filter, order, after, at_most, now, values };
                 let walked = listing::walk(link, &walk).await?;
-                Ok(Page { jobs: walked.jobs, unreadable: walked.unreadable, next: walked.next })
+                let page = Page { jobs: walked.jobs, unreadable: walked.unreadable, next: walked.next };
+                Ok(page.with(ask.values))
             })
         }))
     }

@@ -30,7 +30,7 @@ async fn user(server: &Server) -> Client {
 /// Stores a job in a transaction.
 async fn put(store: &Arc<PostgresStore>, tx: &Transaction<'_>, chance: u64) {
     let (joint, jobs) = (store.joint().unwrap(), jobs(1, chance));
-    joint.prepare(&jobs).await.unwrap();
+    let jobs = joint.prepare(jobs, Vec::new()).await.unwrap();
     let call = joint.enqueue(&jobs).unwrap();
     let answer: String = tx.query_one(&call.sql, &[&call.text, &call.bytes]).await.unwrap().get(0);
     assert!(matches!(joint.enqueued(&jobs, &answer).unwrap(), Enqueued::Stored(_)));

@@ -215,7 +215,7 @@ async fn a_transaction_is_followed_through_a_time_in_which_nothing_is_heard_of_i
     let (other, mut client) = (open(&server).await, operator(&server).await);
     let mut due = other.due();
     let (joint, jobs) = (store.joint().unwrap(), jobs(1, 1));
-    joint.prepare(&jobs).await.unwrap();
+    let jobs = joint.prepare(jobs, Vec::new()).await.unwrap();
     let call = joint.enqueue(&jobs).unwrap();
     let tx = client.transaction().await.unwrap();
     let answer: String = tx.query_one(&call.sql, &[&call.text, &call.bytes]).await.unwrap().get(0);

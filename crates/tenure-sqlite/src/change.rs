@@ -4,7 +4,7 @@ use rusqlite::{Result, params};
 use tenure_core::{
     Cancel, CancelRequest, Edit, JobId, Priority, QueueName, State, Unique, Window, limits, redo,
 };
-use tenure_store::{Change, ChangeOutcome, Changed, Filter, Happening, Order, Selection, parts};
+use tenure_store::{Change, ChangeOutcome, Changed, Filter, Happening, Order, Selection, Values, parts};
 
 use crate::fault::is_unreadable;
 use crate::listing::{WalkAsk, walk};
@@ -38,7 +38,8 @@ impl Writing<'_> {
         self.flush_keys()?;
         self.memory.lanes.flush(self.conn)?;
         let (order, now) = (Order::OldestFirst, self.now);
-        let walk = walk(self.conn, &WalkAsk { filter, order, after, at_most: limits::CHANGE_JOBS, now })?;
+        let (at_most, values) = (limits::CHANGE_JOBS, Values::Read);
+        let walk = walk(self.conn, &WalkAsk { filter, order, after, at_most, now, values })?;
         let mut outcomes = Vec::with_capacity(walk.found.len());
         for stored in walk.found {
             let id = stored.job.id;

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, params_from_iter};
 use tenure_core::{Job, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Filter, Order, UnreadableJob};
+use tenure_store::{Cursor, Filter, Order, UnreadableJob, Values};
 
 use crate::front::READ_AHEAD;
-use crate::rows::{Stored, by_seq, look};
+use crate::rows::{Stored, by_seq_with, look};
 use crate::{key_views, value};
 
 const CHUNK: i64 = 64;
@@ -73,6 +73,7 @@ pub(crate) struct WalkAsk<'a> {
     pub after: Option<Cursor>,
     pub at_most: usize,
     pub now: Timestamp,
+    pub values: Values,
 }
 
 /// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
@@ -83,7 +84,7 @@ pub(crate) fn walk(conn: &Connection, ask: &WalkAsk<'_>) -> Result<Walk> {
     };
     let behind = ask.after.map_or(start, |cursor| value::signed(cursor.seq()));
     let mut source = Source::choose(conn, ask.filter, ask.order, behind)?;
-    let mut job = by_seq(conn)?;
+    let mut job = by_seq_with(conn, ask.values)?;
     let (mut found, mut unreadable) = (Vec::new(), Vec::new());
     let mut last = None;
     for _ in 0..limits::PAGE_EXAMINED {

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Result};
 use tenure_core::{Timestamp, limits};
 use tenure_store::{Cursor, Order, Page, PageAsk};
 
-use crate::rows::{Stored, by_seq, look};
+use crate::rows::{Stored, by_seq_with, look};
 use crate::value;
 
 const CHUNK: i64 = 128;
@@ -22,7 +22,7 @@ pub(crate) fn page(conn: &Connection, ask: &PageAsk, at_most: usize, now: Timest
     };
     let (mut behind, mut looked_at) = (start(ask), 0);
     let mut page = Page { jobs: Vec::new(), unreadable: Vec::new(), next: None };
-    let (mut places, mut job) = (conn.prepare_cached(sql)?, by_seq(conn)?);
+    let (mut places, mut job) = (conn.prepare_cached(sql)?, by_seq_with(conn, ask.values_to_read())?);
     while looked_at < limits::PAGE_EXAMINED {
         let read = places.query_map((behind.0, behind.1, CHUNK), |row| Ok((row.get(0)?, row.get(1)?)))?;
         let read: Vec<(i64, i64)> = read.collect::<Result<_>>()?;

@@ -3,7 +3,7 @@
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Error, OptionalExtension, Result, Row, params};
 use tenure_core::{Args, Block, End, Fence, Job, JobId, Output, State, Why};
-use tenure_store::UnreadableJob;
+use tenure_store::{UnreadableJob, Values};
 
 use crate::fault::{is_unreadable, of_job, unreadable, what_is_unreadable};
 use crate::gates::block_of;
@@ -34,6 +34,21 @@ pub(crate) const ALL: &str =
 /// Finds a job by its place in the order of acceptance.
 pub(crate) fn by_seq(conn: &Connection) -> Result<CachedStatement<'_>> {
     conn.prepare_cached(&format!("{ALL} WHERE j.seq = ?1"))
+}
+
+/// Finds a job by its place in the order of acceptance, with these values. SQLite reads no page of a column that is not
+/// named.
+pub(crate) fn by_seq_with(conn: &Connection, values: Values) -> Result<CachedStatement<'_>> {
+    match values {
+        Values::Read => by_seq(conn),
+        Values::Omitted => conn.prepare_cached(&format!("{} WHERE j.seq = ?1", without_values())),
+    }
+}
+
+/// Returns [`ALL`] without args and results.
+fn without_values() -> String {
+    let columns = [("j.args AS", "x'' AS"), ("s.output AS", "NULL AS"), ("s.place AS", "NULL AS")];
+    columns.iter().fold(ALL.to_owned(), |sql, (column, empty)| sql.replace(column, empty))
 }
 
 /// The job with this place in the order of acceptance, as its own rows tell: whether it is blocked,
@@ -235,4 +250,15 @@ pub(crate) fn write_standing(conn: &Connection, Stored { job, lane, .. }: &Store
         value::maybe_to_json(job.progress.as_ref())?,
     ])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_without_values_is_read_without_their_columns() {
+        let sql = without_values();
+        assert!(!sql.contains("j.args") && !sql.contains("s.output") && !sql.contains("s.place"), "{sql}");
+    }
 }

@@ -44,11 +44,12 @@ pub(crate) fn job(conn: &Connection, id: JobId) -> Result<Option<Job>> {
 pub(crate) fn page(conn: &Connection, ask: &PageAsk, now: Timestamp) -> Result<Page> {
     let at_most = ask.at_most.clamp(1, limits::PAGE_JOBS);
     if ask.by == ListedBy::End {
-        return listing_by_end::page(conn, ask, at_most, now);
+        return Ok(listing_by_end::page(conn, ask, at_most, now)?.with(ask.values));
     }
-    let walk =
-        walk(conn, &WalkAsk { filter: &ask.filter, order: ask.order, after: ask.after, at_most, now })?;
-    Ok(Page { jobs: listing::jobs(walk.found), unreadable: walk.unreadable, next: walk.next })
+    let (order, after, values) = (ask.order, ask.after, ask.values_to_read());
+    let walk = walk(conn, &WalkAsk { filter: &ask.filter, order, after, at_most, now, values })?;
+    let page = Page { jobs: listing::jobs(walk.found), unreadable: walk.unreadable, next: walk.next };
+    Ok(page.with(ask.values))
 }
 
 pub(crate) fn attempts(conn: &Connection, id: JobId) -> Result<Vec<Attempt>> {

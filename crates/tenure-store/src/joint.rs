@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Fence, LeaseId, LeaseName, NewJob, Output};
+use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output};
 
 use crate::{Answer, Enqueued, Fault, Held};
 
@@ -17,23 +17,43 @@ pub struct Call {
     pub bytes: Vec<u8>,
 }
 
+/// Jobs as the store writes them, from [`Joint::prepare`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared(Vec<NewJob>);
+
+impl Prepared {
+    /// Marks jobs as prepared. Only a store can tell that they are.
+    #[must_use]
+    pub fn new(jobs: Vec<NewJob>) -> Self {
+        Self(jobs)
+    }
+
+    /// Returns the jobs.
+    #[must_use]
+    pub fn jobs(&self) -> &[NewJob] {
+        &self.0
+    }
+}
+
 /// How a transaction of a user's own takes part in a store. What it says lives or dies with that transaction.
 pub trait Joint: Send + Sync {
-    /// Makes what many jobs like these share, outside of the transaction: whoever makes it keeps others from that.
-    fn prepare<'a>(&'a self, jobs: &'a [NewJob]) -> Answer<'a, ()>;
+    /// Makes what many jobs like these share, outside of the transaction: making it there would block other programs.
+    /// Returns the jobs as the store writes them. `given` are the IDs that the caller chose: their jobs may be stored
+    /// already.
+    fn prepare(&self, jobs: Vec<NewJob>, given: Vec<JobId>) -> Answer<'_, Prepared>;
 
     /// Stores jobs.
     ///
     /// # Errors
     /// A job that cannot be written.
-    fn enqueue(&self, jobs: &[NewJob]) -> Result<Call, Fault>;
+    fn enqueue(&self, jobs: &Prepared) -> Result<Call, Fault>;
 
     /// What the answer to [`enqueue`](Self::enqueue) says about these jobs. Others hear of them when the transaction has
     /// committed.
     ///
     /// # Errors
     /// An answer of another version.
-    fn enqueued(&self, jobs: &[NewJob], answer: &str) -> Result<Enqueued, Fault>;
+    fn enqueued(&self, jobs: &Prepared, answer: &str) -> Result<Enqueued, Fault>;
 
     /// Makes what the end of this running job touches its own, outside of the transaction: others of whom the same is told
     /// need not wait for that. Whether it is held is said by [`complete`](Self::complete).

@@ -51,7 +51,7 @@ pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
     Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want, parts,
 };
-pub use joint::{Call, Joint};
+pub use joint::{Call, Joint, Prepared};
 pub use leases::{
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned, check_wishes,
 };
@@ -73,7 +73,7 @@ pub use timers::{
 };
 pub use views::{
     Count, LimitInfo, LimitPage, Page, PageAsk, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen,
-    UnreadableJob, Views,
+    UnreadableJob, Values, Views,
 };
 
 /// What a store answers, sooner or later.

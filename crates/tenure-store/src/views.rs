@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 use tenure_core::{
-    Attempt, Job, JobId, Key, Kind, Limit, LogLine, Meter, QueueAgreed, QueueName, QueueTerms, Standing,
-    StateName, Timestamp,
+    Args, Attempt, Condition, Job, JobId, Key, Kind, Limit, LogLine, Meter, QueueAgreed, QueueName,
+    QueueTerms, Standing, StateName, Timestamp,
 };
 
 use crate::{Answer, Cursor, Fault, FaultCause, Filter, ListedBy, Order, Sizes};
@@ -23,6 +23,26 @@ pub struct PageAsk {
     pub after: Option<Cursor>,
     /// Maximum number of jobs.
     pub at_most: usize,
+    /// Args and results: read, or omitted.
+    pub values: Values,
+}
+
+/// The args and results of listed jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Values {
+    /// They are read.
+    #[default]
+    Read,
+    /// They are empty. A caller that only counts jobs spares the store their bytes.
+    Omitted,
+}
+
+impl PageAsk {
+    /// Returns the values that the store has to read: a condition may need args that the page omits.
+    #[must_use]
+    pub fn values_to_read(&self) -> Values {
+        if self.filter.conditions.iter().any(Condition::reads_args) { Values::Read } else { self.values }
+    }
 }
 
 impl Default for PageAsk {
@@ -34,6 +54,7 @@ impl Default for PageAsk {
             order: Order::default(),
             after: None,
             at_most: 100,
+            values: Values::default(),
         }
     }
 }
@@ -65,6 +86,17 @@ pub struct UnreadableJob {
 }
 
 impl Page {
+    /// Returns the page with these values.
+    #[must_use]
+    pub fn with(mut self, values: Values) -> Self {
+        if values == Values::Omitted {
+            for job in &mut self.jobs {
+                (job.args, job.output) = (Args::stored(b""), None);
+            }
+        }
+        self
+    }
+
     /// Returns the page, unless it has an unreadable job: for callers that must not pass over any job.
     ///
     /// # Errors
@@ -269,4 +301,24 @@ pub trait Views {
 
     /// Returns the disk space that the store uses; nothing if it keeps nothing on disk.
     fn sizes(&self) -> Answer<'_, Sizes>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_by_args_reads_values_although_the_page_omits_them() {
+        let arg = Condition::Arg { path: vec!["card".to_owned()], value: "1".to_owned() };
+        let nested = Condition::Not(Box::new(Condition::OneOf(vec![Condition::Own, arg.clone()])));
+        for (condition, values) in [
+            (arg, Values::Read),
+            (nested, Values::Read),
+            (Condition::Owner("shop".to_owned()), Values::Omitted),
+        ] {
+            let filter = Filter { conditions: vec![condition], ..Filter::default() };
+            let ask = PageAsk { filter, values: Values::Omitted, ..PageAsk::default() };
+            assert_eq!(ask.values_to_read(), values);
+        }
+    }
 }

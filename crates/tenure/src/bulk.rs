@@ -4,19 +4,15 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{
-    CancelRequest, Condition, Due, Invalid, JobId, Name, Priority, QueueName, StateName, Timestamp,
-};
-use tenure_store::{Change, Cursor, Filter, NewValue, Only, PageAsk, Put, Writes, Written};
+use tenure_core::{CancelRequest, Condition, Due, Invalid, JobId, Priority, QueueName, StateName, Timestamp};
+use tenure_store::{Change, Cursor, Filter, PageAsk};
 
-use crate::records::{Document, RecordKey};
+use crate::position;
 use crate::rotation::reseal;
 use crate::run::CutShort;
 use crate::{Draft, Enqueue, Error, Failed, Job, Jobs, Run, Tally, Tenure, Worker};
 
-/// How far an operation has come is kept for so long.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
-/// The shelf on which that is kept.
+/// Shelf of the positions of operations.
 const SHELF: &str = "bulk";
 /// So many are counted one by one, and for no longer than this: somebody waits for the number.
 const COUNTED: usize = 10_000;
@@ -251,7 +247,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
 async fn operate<App: Send + Sync + 'static>(run: Run<App>, bulk: Bulk) -> Result<Tally, Failed> {
     let mut filter = bulk.filter;
     filter.conditions.push(Condition::Not(Box::new(Condition::IdBegins(run.id().to_string()))));
-    let mut place = Place::read(&run).await?;
+    let mut place: Place = position::read(&run, SHELF).await?;
     while !place.has_ended {
         if let Some(why) = run.stopping() {
             return Err(CutShort(why).into());
@@ -260,7 +256,7 @@ async fn operate<App: Send + Sync + 'static>(run: Run<App>, bulk: Bulk) -> Resul
         let (tally, next) = run.tenure().jobs().step(change, &filter, place.after).await?;
         place.tally.join(tally);
         (place.after, place.has_ended) = (next, next.is_none());
-        place.write(&run).await?;
+        position::write(&run, SHELF, &place).await?;
         run.progress(place.fraction(bulk.meant), &place.tally.to_string())?;
     }
     Ok(place.tally)
@@ -274,29 +270,6 @@ impl Place {
             (false, 0) => 0.0,
             (false, meant) => (self.tally.all() as f64 / meant as f64).min(NEARLY),
         }
-    }
-
-    async fn read<App>(run: &Run<App>) -> Result<Self, Failed> {
-        let (shelf, key) = Self::at(run)?;
-        let there = run.tenure().store().record(&shelf, &key).await?;
-        Ok(match there {
-            Some(there) => serde_json::from_slice(there.value.as_bytes())?,
-            None => Self::default(),
-        })
-    }
-
-    async fn write<App>(&self, run: &Run<App>) -> Result<(), Failed> {
-        let (shelf, key) = Self::at(run)?;
-        let value = Document::new(serde_json::to_vec(self)?)?;
-        let put = Put { shelf, key, only: Only::Any, to: Some(NewValue { value, keep: Some(KEPT) }) };
-        match run.tenure().store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
-            Written::Done { .. } => Ok(()),
-            Written::Refused(_) => Err(Failed::retry("could not store the progress")),
-        }
-    }
-
-    fn at<App>(run: &Run<App>) -> Result<(Name, RecordKey), Failed> {
-        Ok((Name::new("shelf", SHELF)?, RecordKey::new(&run.id().to_string())?))
     }
 }
 

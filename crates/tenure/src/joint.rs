@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 
 use serde::Serialize;
-use tenure_core::{Keep, NewJob, Output};
+use tenure_core::{JobId, Keep, NewJob, Output};
 use tenure_postgres::{InTransaction, NotDone};
 use tenure_store::{Accepted, Call, Enqueued, Joint};
 
@@ -50,23 +50,25 @@ impl<'a> Enqueue<'a> {
 
 impl<'a> Within<'a> {
     async fn enqueue(mut self) -> Result<Accepted, Error> {
+        let given = self.draft.given_id().into_iter().collect();
         let job = self.draft.finish(self.tenure.new_id(), self.tenure.app())?;
-        Ok(enqueue(self.tenure, &[job], &mut *self.transaction).await?[0])
+        Ok(enqueue(self.tenure, vec![job], given, &mut *self.transaction).await?[0])
     }
 }
 
 async fn enqueue(
     tenure: &Tenure,
-    jobs: &[NewJob],
+    jobs: Vec<NewJob>,
+    given: Vec<JobId>,
     transaction: &mut dyn InTransaction,
 ) -> Result<Vec<Accepted>, Error> {
     let joint = joint(tenure)?;
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    joint.prepare(jobs).await?;
-    let answer = transaction.ask(&joint.enqueue(jobs)?).await?;
-    match joint.enqueued(jobs, &answer)? {
+    let prepared = joint.prepare(jobs, given).await?;
+    let answer = transaction.ask(&joint.enqueue(&prepared)?).await?;
+    match joint.enqueued(&prepared, &answer)? {
         Enqueued::Stored(accepted) => Ok(accepted),
         Enqueued::Refused { index, refusal } => Err(Error::Refused { index, refusal }),
     }
@@ -98,9 +100,10 @@ impl Tenure {
         drafts: impl IntoIterator<Item = Draft>,
         mut transaction: impl InTransaction,
     ) -> Result<Vec<Accepted>, Error> {
-        let now = self.now();
+        let (now, mut given) = (self.now(), Vec::new());
+        let drafts = drafts.into_iter().inspect(|draft| given.extend(draft.given_id()));
         let jobs = finish_all(drafts, self.app(), || self.id_at(now))?;
-        enqueue(self, &jobs, &mut transaction).await
+        enqueue(self, jobs, given, &mut transaction).await
     }
 }
 

@@ -58,6 +58,7 @@ mod joint;
 mod limit_keys;
 mod open;
 mod operate;
+mod position;
 mod queues;
 pub mod records;
 mod remote;
@@ -135,5 +136,5 @@ pub use tenure_store::{
     Migration, Moment, Oldest, Order, Page, PageAsk, Quarantined, QueueEdit, QueueEdited, QueueInfo,
     QueueRemoved, QueueSeen, Refusal, Renewal, Repaired, Report, Reported, Reserve, Settled, Sizes,
     SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerAct, TimerOutcome, TimerPage, TimerSeen,
-    TimerSet, TimersAsk, Totals as CopyTotals, UnreadableJob, Want,
+    TimerSet, TimersAsk, Totals as CopyTotals, UnreadableJob, Values, Want,
 };

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_core::{Invalid, Name};
-use tenure_store::{Cursor, Encryption, KeyCounts, NewValue, Only, Put, Writes, Written};
+use tenure_store::{Cursor, Encryption, KeyCounts};
 
-use crate::records::{Document, RecordKey};
+use crate::position;
 use crate::run::CutShort;
 use crate::{Bulk, Enqueue, Error, Failed, Job, Run, Tenure};
 
-/// Retention of the position of a rotation.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Pause before the next attempt if this worker encrypts with another key. It spends no attempt: keys reach the hosts of a
+/// fleet one by one.
+const OTHER_KEY: Duration = Duration::from_secs(10);
+/// Shelf of the positions of rotations.
 const SHELF: &str = "reseal";
 /// Maximum progress that a rotation shows before it has ended.
 const NEARLY: f64 = 0.99;
@@ -109,21 +111,22 @@ pub(crate) async fn reseal<App: Send + Sync + 'static>(
 ) -> Result<Resealed, Failed> {
     let tenure = run.tenure();
     let current = tenure.encryption_keys().into_iter().next();
+    let all: u64 = tenure.counts().await?.iter().map(|count| count.jobs).sum();
+    let mut place: Place = position::read(&run, SHELF).await?;
     let Some(encryption) = tenure.store().encryption().filter(|_| current.as_ref() == Some(&job.to)) else {
         let current = current.map_or_else(|| "no key".to_owned(), |id| format!("key {id}"));
-        return Err(Failed::retry(format!(
-            "this worker encrypts with {current} instead of key {}; load the same keys in all programs",
-            job.to
-        )));
+        let why =
+            format!("waiting for a worker that encrypts with key {}; one encrypts with {current}", job.to);
+        tracing::warn!(job = %run.id(), "rotation of encryption keys: {why}");
+        run.progress(place.fraction(all), &why)?;
+        return Err(Failed::snooze(OTHER_KEY));
     };
-    let all: u64 = tenure.counts().await?.iter().map(|count| count.jobs).sum();
-    let mut place = Place::read(&run).await?;
     while place.part != Part::Over {
         if let Some(why) = run.stopping() {
             return Err(CutShort(why).into());
         }
         place.step(encryption).await?;
-        place.write(&run).await?;
+        position::write(&run, SHELF, &place).await?;
         run.progress(place.fraction(all), &place.done.to_string())?;
     }
     Ok(place.done)
@@ -155,26 +158,6 @@ impl Place {
             (Part::Timers | Part::Jobs, 0) => 0.0,
             (Part::Timers | Part::Jobs, all) => (self.done.examined as f64 / all as f64).min(NEARLY),
         }
-    }
-
-    async fn read<App>(run: &Run<App>) -> Result<Self, Failed> {
-        let (shelf, key) = Self::at(run)?;
-        let there = run.tenure().store().record(&shelf, &key).await?;
-        Ok(there.map(|there| serde_json::from_slice(there.value.as_bytes())).transpose()?.unwrap_or_default())
-    }
-
-    async fn write<App>(&self, run: &Run<App>) -> Result<(), Failed> {
-        let (shelf, key) = Self::at(run)?;
-        let value = Document::new(serde_json::to_vec(self)?)?;
-        let put = Put { shelf, key, only: Only::Any, to: Some(NewValue { value, keep: Some(KEPT) }) };
-        match run.tenure().store().write_records(Writes { records: vec![put], ..Writes::default() }).await? {
-            Written::Done { .. } => Ok(()),
-            Written::Refused(_) => Err(Failed::retry("could not store the progress")),
-        }
-    }
-
-    fn at<App>(run: &Run<App>) -> Result<(Name, RecordKey), Failed> {
-        Ok((Name::new("shelf", SHELF)?, RecordKey::new(&run.id().to_string())?))
     }
 }
 

@@ -8,6 +8,7 @@ mod jobs;
 mod kill;
 mod outages;
 mod postgres;
+mod rotation_killed;
 mod services;
 mod stopped;
 mod timers;

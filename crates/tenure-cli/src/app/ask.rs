@@ -129,7 +129,7 @@ fn meant(connect: Connect) -> Result<Connect, Failure> {
     }
     let names_server = said("TENURE_URL").is_some() || said("TENURE_CONTEXT").is_some();
     let here = || (!names_server && Path::new(HERE).exists()).then(|| HERE.to_owned());
-    let named = said("TENURE_DATABASE_URL").map(|url| secrets::resolve("TENURE_DATABASE_URL", &url));
+    let named = said("TENURE_DATABASE_URL").map(|url| secrets::database("TENURE_DATABASE_URL", &url));
     Ok(Connect { db: named.transpose()?.or_else(here), ..connect })
 }
 

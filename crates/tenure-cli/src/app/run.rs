@@ -39,7 +39,7 @@ pub(crate) struct Run {
     /// Folder of programs
     folder: PathBuf,
     /// SQLite file or PostgreSQL database that all hosts share [default: FOLDER/.tenure/apps.db]
-    #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true, value_parser = crate::secrets::database)]
+    #[arg(long, value_name = "FILE|URL", env = "TENURE_DATABASE_URL", hide_env_values = true, value_parser = crate::secrets::database_option())]
     db: Option<String>,
     #[command(flatten)]
     keys: Keys,

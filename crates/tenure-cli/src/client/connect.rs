@@ -26,7 +26,7 @@ pub(crate) struct Connect {
     #[arg(long, value_name = "NAME", global = true, conflicts_with = "url", help_heading = "Server")]
     pub(crate) context: Option<String>,
     /// Access token; other users of this machine can read arguments, so prefer --token-file [env: TENURE_TOKEN]
-    #[arg(long, value_name = "TOKEN", global = true, value_parser = token, help_heading = "Server")]
+    #[arg(long, value_name = "TOKEN", global = true, value_parser = secrets::Unechoed(token), help_heading = "Server")]
     pub(crate) token: Option<Secret>,
     /// Read the access token from this file [env: TENURE_TOKEN_FILE]
     #[arg(long, value_name = "FILE", global = true, conflicts_with = "token", help_heading = "Server")]
@@ -52,7 +52,7 @@ pub(crate) struct Connect {
         long,
         value_name = "FILE|URL",
         global = true,
-        value_parser = secrets::database,
+        value_parser = secrets::database_option(),
         conflicts_with_all = ["url", "context", "token", "token_file"],
         help_heading = "Server"
     )]

@@ -14,10 +14,10 @@ use crate::screen;
 #[derive(Debug, Args)]
 pub(crate) struct Copy {
     /// Source: SQLite file or PostgreSQL database (postgres:// URL)
-    #[arg(long, value_name = "URL", value_parser = crate::secrets::database)]
+    #[arg(long, value_name = "URL", value_parser = crate::secrets::database_option())]
     from: String,
     /// Target: new file, or database without jobs
-    #[arg(long, value_name = "URL", value_parser = crate::secrets::database)]
+    #[arg(long, value_name = "URL", value_parser = crate::secrets::database_option())]
     to: String,
     /// PostgreSQL schema of the source [default: tenure]
     #[arg(long, value_name = "NAME")]

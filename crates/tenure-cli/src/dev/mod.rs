@@ -40,7 +40,7 @@ pub(crate) fn url_of(db: &str) -> String {
 #[derive(Debug, Args)]
 pub(crate) struct Dev {
     /// SQLite file or PostgreSQL database (postgres:// URL) [default: .tenure/dev.db]
-    #[arg(long, value_name = "FILE|URL", conflicts_with = "memory", value_parser = crate::secrets::database)]
+    #[arg(long, value_name = "FILE|URL", conflicts_with = "memory", value_parser = crate::secrets::database_option())]
     db: Option<String>,
     /// Keep the jobs in memory until the program ends
     #[arg(long)]

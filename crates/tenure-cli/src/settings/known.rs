@@ -203,6 +203,13 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.queues_per_token",
+        kind: Kind::Text,
+        flag: flag("queues-per-token", "N"),
+        about: "Maximum number of queues that access tokens of one name create; default: a tenth of --max-queues",
+        ..PLAIN
+    },
+    Setting {
         name: "server.trusted_proxies",
         kind: Kind::Networks,
         flag: flag("trusted-proxy", "CIDR"),

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
@@ -9,7 +10,7 @@ use hyper::body::Body as _;
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::audit::{Act, Detail, NotAudited, Target};
+use crate::audit::{Act, Detail, NotAudited, Target, caught};
 use crate::problem::{Problem, ProblemType};
 
 /// Largest response that can name a new object.
@@ -28,8 +29,11 @@ pub(super) async fn audited(api: &Api, noted: Noted, request: Request, next: Nex
     let Noted { act, target, changes } = noted;
     let path = request.uri().path().to_owned();
     let before = if changes { target.document(api, &path).await } else { None };
-    let response = next.run(request).await;
     let reveals = act.reveals();
+    let Some(response) = caught(next.run(request)).await else {
+        let after = if changes { target.document(api, &path).await } else { None };
+        return panicked(api, act, (before, after)).await;
+    };
     if !reveals && response.extensions().get::<NotAudited>().is_some() {
         return response;
     }
@@ -43,6 +47,14 @@ pub(super) async fn audited(api: &Api, noted: Noted, request: Request, next: Nex
         response = Problem::new(ProblemType::StorageUnavailable, detail).into_response();
     }
     response
+}
+
+/// Records a request whose route panicked, perhaps after its change.
+async fn panicked(api: &Api, mut act: Act, (before, after): (Option<Value>, Option<Value>)) -> Response {
+    act.change(api.hiding(), before, after);
+    // The response is an error already, and a missing entry is in the log.
+    let _ = api.audit(act.answered(StatusCode::INTERNAL_SERVER_ERROR)).await;
+    Problem::new(ProblemType::Internal, "internal error; see the server log").into_response()
 }
 
 /// Adds the change that a request made to its entry.
@@ -76,4 +88,58 @@ async fn read(response: Response) -> (Response, Option<Value>) {
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let document = serde_json::from_slice(&bytes).ok();
     (Response::from_parts(head, Body::from(bytes)), document)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::{MethodRouter, get, post};
+    use tenure::records::EntriesAsk;
+    use tenure::{Name, QueueName, Tenure};
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::access::{Guard, Needs, Scope, Within, guarded};
+    use crate::api::{Rules, Served};
+    use crate::audit::Look;
+
+    const QUEUE: &str = "/v1/queues/{name}";
+
+    async fn shown(api: Api) -> String {
+        let queues = api.tenure().queues().list().await.unwrap_or_default();
+        serde_json::json!({ "paused": queues.iter().any(|queue| queue.paused) }).to_string()
+    }
+
+    fn look() -> MethodRouter<Served> {
+        get(shown)
+    }
+
+    async fn pauses_and_panics(api: Api) -> String {
+        let queue = QueueName::new("mail").unwrap();
+        api.tenure().store().set_paused(&queue, true).await.unwrap();
+        panic!("behind the change")
+    }
+
+    #[tokio::test]
+    async fn a_route_that_panics_behind_its_change_leaves_an_entry_with_the_change() {
+        let tenure = Tenure::open("memory:").await.unwrap();
+        let api = Api::new(&tenure, Rules::default());
+        let looks: [(&'static str, Look); 1] = [(QUEUE, look)];
+        let target = Target::of("/v1/queues/{name}/pause", &looks);
+        let needs = Needs::One(&[Scope::Manage]);
+        let guard = Guard { api: api.clone(), needs, within: Within::Any, target };
+        let route = post(pauses_and_panics).layer(from_fn_with_state(guard, guarded));
+        let app = Router::new().route("/v1/queues/{name}/pause", route).with_state(api.served());
+        let request = axum::http::Request::post("/v1/queues/mail/pause").body(Body::empty()).unwrap();
+        let response = app.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let ask = EntriesAsk::of(Name::new("journal", "audit").unwrap());
+        let entries = tenure.store().entries(ask).await.unwrap().entries;
+        let [entry] = &entries[..] else { panic!("{entries:?}") };
+        let entry: Value = serde_json::from_slice(entry.value.as_bytes()).unwrap();
+        assert_eq!((entry["status"].as_u64(), &entry["object"]["name"]), (Some(500), &Value::from("mail")));
+        assert_eq!(entry["before"], serde_json::json!({ "paused": false }));
+        assert_eq!(entry["after"], serde_json::json!({ "paused": true }));
+    }
 }

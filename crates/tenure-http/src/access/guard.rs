@@ -60,7 +60,7 @@ impl Who {
     pub(crate) fn view(&self, reveals: bool) -> View {
         match &self.0 {
             None => View::Plain,
-            Some(_) if reveals && self.may_reveal() => View::Revealed,
+            Some(_) if reveals && self.may_manage() => View::Revealed,
             Some(_) => View::Hidden,
         }
     }
@@ -70,9 +70,9 @@ impl Who {
         Needs::One(&[Scope::Read]).are_met(self.scopes())
     }
 
-    /// Whether he may ask to be shown what is hidden.
-    fn may_reveal(&self) -> bool {
-        self.scopes().iter().any(|scope| matches!(scope, Scope::Manage | Scope::Admin))
+    /// Returns `true` if the access token has the scope `manage`.
+    pub(crate) fn may_manage(&self) -> bool {
+        Needs::One(&[Scope::Manage]).are_met(self.scopes())
     }
 
     /// Which jobs he reaches.
@@ -127,7 +127,7 @@ pub(crate) async fn guarded(
         return Problem::new(ProblemType::ReadOnly, detail).into_response();
     }
     let reveals = who.0.is_some() && asks_to_reveal(request.uri().query());
-    if reveals && !who.may_reveal() {
+    if reveals && !who.may_manage() {
         let detail = "showing hidden values requires the scope manage";
         return Problem::new(ProblemType::Forbidden, detail).with("needs", "manage").into_response();
     }

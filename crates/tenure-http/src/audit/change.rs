@@ -76,14 +76,13 @@ fn redact(hiding: &[&Hiding; 2], name: &str, value: &mut Value, depth: usize) {
     }
 }
 
-/// Returns a URL without its user, password, query and fragment, which may be secret.
+/// Returns the scheme, host and port of a URL. Everything else may be secret: the paths of many webhooks are.
 fn plain_url(text: &str) -> String {
     let Ok(uri) = text.parse::<Uri>() else { return HIDDEN.to_owned() };
     let host = uri.authority().map(|authority| authority.as_str().rsplit('@').next().unwrap_or_default());
-    match (uri.scheme_str(), host) {
-        (Some(scheme), Some(host)) => format!("{scheme}://{host}{}", uri.path()),
-        (None, _) | (_, None) => uri.path().to_owned(),
-    }
+    let (Some(scheme), Some(host)) = (uri.scheme_str(), host) else { return HIDDEN.to_owned() };
+    let rest = if uri.path() == "/" && uri.query().is_none() { "/" } else { "/…" };
+    format!("{scheme}://{host}{rest}")
 }
 
 /// Cuts the longest values until the whole is small enough, and then leaves out the last fields.
@@ -144,15 +143,16 @@ mod tests {
     }
 
     #[test]
-    fn secrets_headers_and_the_query_of_urls_are_never_recorded() {
+    fn secrets_headers_and_all_of_a_url_behind_its_host_are_never_recorded() {
         let document = json!({
-            "url": "https://ada:s1@hooks.example:8443/in?key=s2#s3",
+            "url": "https://ada:s1@hooks.example:8443/services/s3?key=s2#s3", "short_url": "/s4/s5",
             "secret": "whsec_s4", "token": "tenure_s5", "headers": { "authorization": "s6" },
             "args": { "text": "s7" }, "progress": { "fraction": 0.5, "message": "s7" }, "params": { "db": [{ "password": "s8", "host": "db" }], "note": "pin=s9 x" },
             "links": { "self": "/v1/x" },
         });
         let shown = shown_of(document);
-        assert_eq!(shown["url"], "https://hooks.example:8443/in");
+        assert_eq!(shown["url"], "https://hooks.example:8443/…");
+        assert_eq!(shown_of(json!({ "url": "https://hooks.example" }))["url"], "https://hooks.example/");
         let text = shown.to_string();
         assert!((1..=9).all(|number| !text.contains(&format!("s{number}"))), "{text}");
         assert!(text.contains("\"host\":\"db\"") && !text.contains("links"), "{text}");

@@ -16,7 +16,9 @@ pub(crate) const KEEP: Duration = Duration::from_secs(400 * 24 * 3600);
 /// Key of the record of the last entry.
 const HEAD: &str = "head";
 /// Attempts to append while other servers append too. Each attempt fails only if another server succeeds.
-const ATTEMPTS: usize = 100;
+const ATTEMPTS: u32 = 100;
+/// Longest pause before another attempt. The pauses begin with a millisecond, and double.
+const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 /// Longest subject of a journal entry, in bytes of a path.
 const SUBJECT_BYTES: usize = 200;
 
@@ -115,7 +117,7 @@ async fn write(
     acts: &[&Act],
     mut head: KnownHead,
 ) -> Result<((u64, Head), Vec<String>), Error> {
-    for _ in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
         let (writes, last, texts) = next_writes(tenure, acts, head.as_ref())?;
         match tenure.store().write_records(writes).await? {
             Written::Done { versions, .. } => {
@@ -126,10 +128,25 @@ async fn write(
                 let there = unmet.into_iter().find_map(|unmet| unmet.there);
                 let read = |there: Record| read(&there.value).map(|head| (there.version, head));
                 head = there.map(read).transpose()?;
+                let pause = pause(attempt, &last.hash);
+                if !pause.is_zero() {
+                    tenure.store().clock().sleep(pause).await;
+                }
             }
         }
     }
     Err(Fault::Broken(format!("other servers wrote to the audit log during {ATTEMPTS} attempts")).into())
+}
+
+/// Returns the pause after a failed attempt. The first one usually fails because the known head is old, so the second
+/// follows at once. Hashes differ between servers and attempts, so they spread the pauses as chance would.
+fn pause(attempt: u32, hash: &str) -> Duration {
+    if attempt == 0 {
+        return Duration::ZERO;
+    }
+    let longest = Duration::from_millis(1).saturating_mul(1 << attempt.min(16)).min(LONGEST_PAUSE);
+    let digits = u32::from_str_radix(hash.get(..4).unwrap_or_default(), 16).unwrap_or_default();
+    longest.saturating_mul(digits) / (1 << 16)
 }
 
 fn next_writes(

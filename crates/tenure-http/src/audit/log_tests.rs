@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tenure::records::EntriesAsk;
+use tenure::{Chance, Faults, FaultyStore, ManualClock, MemoryStore, Store};
 
 use super::super::{Source, check_audit};
 use super::*;
@@ -47,6 +48,47 @@ async fn servers_that_write_at_once_write_one_chain() {
     assert_eq!(entries(&tenure).await, 200);
     assert_eq!(check_audit(&tenure).await.unwrap(), None);
     assert_eq!(head(&tenure).await.unwrap().unwrap().1.sequence, 200);
+}
+
+#[test]
+fn servers_that_compete_pause_for_longer_and_not_for_as_long_as_each_other() {
+    assert_eq!(pause(0, "ffff"), Duration::ZERO);
+    for attempt in 1..ATTEMPTS {
+        let (short, long) = (pause(attempt, "4000aa"), pause(attempt, "ffffaa"));
+        assert!(short < long && long >= pause(attempt - 1, "ffffaa"), "{attempt}");
+        assert!(long < LONGEST_PAUSE, "{attempt}: {long:?}");
+    }
+    assert!(pause(20, "ffff") > LONGEST_PAUSE / 2);
+}
+
+/// Another server is faster for a while.
+#[tokio::test]
+async fn a_server_that_loses_tries_less_often_and_writes_in_the_end() {
+    let clock = ManualClock::new();
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+    let takes = Faults { reply_takes: Duration::from_millis(1), ..Faults::none(1) };
+    let slow = Arc::new(FaultyStore::new(Arc::clone(&inner), takes));
+    let fast = Tenure::on(inner, Chance::seeded(1));
+    let loser = Tenure::on(Arc::clone(&slow) as Arc<dyn Store>, Chance::seeded(2));
+    let (mine, other) = (Arc::new(AuditLog::default()), Arc::new(AuditLog::default()));
+    let appended = tokio::spawn(async move { mine.append(&loser, act("/v1/tokens")).await });
+    for _ in 0..90 {
+        // The head moves each time before the reply of the slow store arrives.
+        other.append(&fast, act("/v1/queues/mail/pause")).await.unwrap();
+        clock.advance(Duration::from_millis(1));
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(!appended.is_finished());
+    assert!((2..20).contains(&slow.tally().calls), "{:?}", slow.tally());
+    while !appended.is_finished() {
+        clock.advance(Duration::from_millis(1));
+        tokio::task::yield_now().await;
+    }
+    appended.await.unwrap().unwrap();
+    assert_eq!(check_audit(&fast).await.unwrap(), None);
+    assert_eq!(entries(&fast).await, 91);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ pub(crate) use act::Act;
 pub(crate) use change::Detail;
 pub(crate) use log::{AuditLog, KEEP};
 pub(crate) use refusals::{Refusals, record as record_refusal};
-pub(crate) use target::{Look, Target};
+pub(crate) use target::{Look, Target, caught};
 
 /// The journal, and the shelf of its head.
 const JOURNAL: &str = "audit";

@@ -1,5 +1,10 @@
 //! The object of a route, and its document before and after a change.
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
@@ -61,13 +66,24 @@ impl Target {
         let router = Router::new().route(self.pattern, self.look?()).with_state(api.served());
         let path: Vec<&str> = path.split('/').take(self.pattern.split('/').count()).collect();
         let request = Request::get(path.join("/")).extension(Who::auditor()).body(Body::empty()).ok()?;
-        let Ok(response) = TowerToHyperService::new(router).call(request).await;
+        // A route that panics must not keep the entry from being written.
+        let Ok(response) = caught(TowerToHyperService::new(router).call(request)).await?;
         if !response.status().is_success() {
             return None;
         }
         let bytes = to_bytes(response.into_body(), DOCUMENT_BYTES).await.ok()?;
         serde_json::from_slice(&bytes).ok()
     }
+}
+
+/// Waits for a route; `None` if it panics, which the panic hook logs.
+pub(crate) async fn caught<T>(route: impl Future<Output = T>) -> Option<T> {
+    let mut route = pin!(route);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| route.as_mut().poll(context))) {
+        Ok(polled) => polled.map(Some),
+        Err(_) => Poll::Ready(None),
+    })
+    .await
 }
 
 /// Returns the kind of the objects below a path, such as `queue` for `/v1/queues/{name}/pause`.

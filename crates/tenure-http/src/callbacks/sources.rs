@@ -50,7 +50,7 @@ impl Ends {
     ) -> Result<Vec<EventDocument>, Error> {
         let filter = Filter { ended_from: Some(self.since), ended_before: before, ..Filter::default() };
         let (by, order) = (ListedBy::End, Order::OldestFirst);
-        let mut ask = PageAsk { filter, by, order, after: self.cut, at_most: PAGE };
+        let mut ask = PageAsk { filter, by, order, after: self.cut, at_most: PAGE, ..PageAsk::default() };
         let (mut found, mut last) = (Vec::new(), self.since);
         for _ in 0..PAGES {
             let page = tenure.jobs().page(ask.clone()).await?;

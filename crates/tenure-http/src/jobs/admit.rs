@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
-use tenure::{Draft, Invalid, JobId, Kind};
+use tenure::{Draft, Error, Invalid, JobId, Kind};
 
 use crate::api::Api;
 use crate::callbacks::routes::check_url;
@@ -38,14 +38,34 @@ pub(crate) async fn admitted_in(
         Some(index) => wrong.in_item(index),
         None => wrong,
     })?;
-    if let Some(queue) = draft.queue_name() {
-        api.admit_queue(queue).await.map_err(placed)?;
+    if let Err(problem) = within_quotas(api, &draft).await
+        && !is_stored(api, &draft).await?
+    {
+        return Err(placed(problem));
     }
-    api.admit_waiting().await.map_err(placed)?;
     Ok(match api.who().name() {
         Some(name) => draft.owner(name),
         None => draft,
     })
+}
+
+/// Refuses a job that would exceed a quota.
+async fn within_quotas(api: &Api, draft: &Draft) -> Result<(), Problem> {
+    if let Some(queue) = draft.queue_name() {
+        api.admit_queue(queue).await?;
+    }
+    api.admit_waiting().await
+}
+
+/// Returns `true` if a job with the ID of this one is stored. The store then repeats its answer or refuses the ID, and
+/// no job is added, so no quota applies.
+async fn is_stored(api: &Api, draft: &Draft) -> Result<bool, Problem> {
+    let Some(id) = draft.given_id() else { return Ok(false) };
+    match api.tenure().jobs().get(id).await {
+        Ok(_) => Ok(true),
+        Err(Error::NotFound(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Has the job keep to what is said about its kind, and refuses what whoever asks does not reach, or whose args break the

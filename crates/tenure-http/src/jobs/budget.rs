@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure::{Condition, Error, Filter, Moment, PageAsk, StateName, Tenure, limits};
+use tenure::{Condition, Error, Filter, Moment, PageAsk, StateName, Tenure, Values, limits};
 use tokio::sync::watch;
 
 use crate::problem::Problem;
@@ -132,6 +132,7 @@ impl WaitingJobs {
 }
 
 /// Counts the waiting jobs of an owner, newest first, and stops at `most`: a token that floods the store is found soon.
+/// Args are not read: they can be a megabyte each.
 async fn count(tenure: &Tenure, owner: &str, most: usize) -> Result<usize, Error> {
     let filter = Filter {
         states: vec![StateName::Queued, StateName::Scheduled, StateName::Blocked],
@@ -140,7 +141,8 @@ async fn count(tenure: &Tenure, owner: &str, most: usize) -> Result<usize, Error
     };
     let (mut count, mut after) = (0_usize, None);
     loop {
-        let ask = PageAsk { filter: filter.clone(), after, at_most: limits::PAGE_JOBS, ..PageAsk::default() };
+        let (filter, at_most, values) = (filter.clone(), limits::PAGE_JOBS, Values::Omitted);
+        let ask = PageAsk { filter, after, at_most, values, ..PageAsk::default() };
         let page = tenure.store().jobs(ask).await?;
         count += page.jobs.len();
         after = page.next;

@@ -57,7 +57,8 @@ pub(crate) async fn get(
     }
     api.reach().narrow(&mut filter);
     let after = query.one::<Cursor>("cursor")?;
-    let ask = PageAsk { filter, by, order, after, at_most: query.limit(limits::PAGE_JOBS)? };
+    let at_most = query.limit(limits::PAGE_JOBS)?;
+    let ask = PageAsk { filter, by, order, after, at_most, ..PageAsk::default() };
     let page = page(&api, ask, &seen).await?;
     let now = api.tenure().now();
     let next_cursor = page.next.map(|next| next.to_string());

@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use tenure::{Moment, QueueName, Tenure};
 
+use super::creators::{Creator, Creators};
 use crate::problem::Problem;
 use crate::quota::{Exceeded, Quotas};
 
 /// For so long what the store said is believed: so long another server may still go by what was agreed before.
-const BELIEVED: Duration = Duration::from_secs(5);
+pub(super) const BELIEVED: Duration = Duration::from_secs(5);
 
 /// Names of queues and lease durations of their jobs.
 #[derive(Default)]
 pub(crate) struct KnownQueues {
     met: Mutex<Option<Met>>,
+    creators: Creators,
 }
 
 /// Queues as the store had them, and those that were admitted since.
@@ -23,6 +25,26 @@ struct Met {
     at: Moment,
     leases: BTreeMap<QueueName, Duration>,
     names: BTreeSet<QueueName>,
+}
+
+impl Met {
+    /// Returns `true` if a queue exists, and refuses one that does not if the quota of the store is used up.
+    fn has(&self, quotas: Quotas, queue: &QueueName) -> Result<bool, Problem> {
+        if self.names.contains(queue) {
+            return Ok(true);
+        }
+        if self.names.len() < quotas.queues {
+            return Ok(false);
+        }
+        let exceeded = Exceeded {
+            quota: "queues",
+            about: "the queue does not exist, and the store has too many queues to create it",
+            limit: quotas.queues,
+            setting: Some("--max-queues"),
+            retry_after: None,
+        };
+        Err(Problem::from(exceeded).with("field", "queue"))
+    }
 }
 
 impl KnownQueues {
@@ -40,35 +62,35 @@ impl KnownQueues {
         Ok(queues.iter().map(lease).max().unwrap_or(usual))
     }
 
-    /// Refuses a queue that does not exist if the store has as many queues as the quota allows. Other servers may create
-    /// queues at the same moment, so the quota can be exceeded by as many as they create within five seconds.
+    /// Refuses a queue that does not exist if the store has as many queues as its quota allows, or if tokens of the
+    /// caller's name have created as many as their share allows. Other servers may create queues at the same moment, so
+    /// both can be exceeded by as many as they create within five seconds.
     pub(crate) async fn admit(
         &self,
         tenure: &Tenure,
         quotas: Quotas,
+        creator: Option<Creator<'_>>,
         queue: &QueueName,
     ) -> Result<(), Problem> {
         if queue.is_own() {
             return Ok(());
         }
         self.refresh(tenure).await?;
-        let mut met = self.lock();
         // Another request may have forgotten them at this moment, because it changed a queue.
-        let Some(met) = met.as_mut() else { return Ok(()) };
-        if met.names.contains(queue) {
+        let known = self.lock().as_ref().map(|met| met.has(quotas, queue)).transpose()?;
+        if known == Some(true) {
             return Ok(());
         }
-        if met.names.len() >= quotas.queues {
-            let exceeded = Exceeded {
-                quota: "queues",
-                about: "the queue does not exist, and the store has too many queues to create it",
-                limit: quotas.queues,
-                setting: Some("--max-queues"),
-                retry_after: None,
-            };
-            return Err(Problem::from(exceeded).with("field", "queue"));
+        if let Some(creator) = creator {
+            let exists = |queue: &QueueName| self.lock().as_ref().is_none_or(|met| met.names.contains(queue));
+            self.creators.admit(tenure, creator, queue, exists).await?;
         }
-        met.names.insert(queue.clone());
+        // Other requests may have created queues meanwhile.
+        if let Some(met) = self.lock().as_mut()
+            && !met.has(quotas, queue)?
+        {
+            met.names.insert(queue.clone());
+        }
         Ok(())
     }
 
@@ -92,6 +114,7 @@ impl KnownQueues {
     /// Asks the store again: something was agreed through this server.
     pub(crate) fn forget(&self) {
         *self.lock() = None;
+        self.creators.forget();
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Met>> {

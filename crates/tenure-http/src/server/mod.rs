@@ -172,6 +172,7 @@ impl Server {
             quotas: Quotas {
                 workers_per_token: self.options.workers_per_token,
                 queues: self.options.max_queues,
+                queues_per_token: self.options.queues_per_token,
             },
             rates: Arc::clone(&self.rates),
             waiting_jobs: self.waiting_jobs.clone(),

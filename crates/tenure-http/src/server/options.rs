@@ -62,6 +62,8 @@ pub struct Options {
     pub workers_per_token: usize,
     /// Maximum number of queues of the store; beyond it, no request creates another one. Existing queues are unaffected.
     pub max_queues: usize,
+    /// Maximum number of queues that access tokens of one name create. Default: a tenth of `max_queues`.
+    pub queues_per_token: Option<usize>,
     /// Time between the signal to stop and the shutdown. The server still answers, but reports that it is not ready, so
     /// that load balancers notice.
     pub drain_delay: Duration,
@@ -94,6 +96,7 @@ impl Default for Options {
             unknown_tokens_per_minute: 60,
             workers_per_token: quota::WORKERS_PER_TOKEN,
             max_queues: quota::QUEUES,
+            queues_per_token: None,
             drain_delay: Duration::ZERO,
             grace: Duration::from_secs(25),
         }

@@ -115,6 +115,7 @@ pub(crate) async fn post(
     }
     let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
     ttl.map_or(Ok(()), check_lease)?;
+    roll::check_passes(&api, worker).await?;
     let (extended, cancel, lost, command) = (Vec::new(), Vec::new(), Vec::new(), Command::Run);
     let mut answer = BeatAnswer { extended, cancel, lost, command };
     let (mut over, now) = (Vec::new(), api.tenure().now());

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const QUOTAS: Quotas = Quotas { workers_per_token: 1_000, queues: 10_000 };
+const QUOTAS: Quotas = Quotas { workers_per_token: 1_000, queues: 10_000, queues_per_token: None };
 
 fn at(seconds: u64) -> Moment {
     Moment::from_start(Duration::from_secs(seconds))

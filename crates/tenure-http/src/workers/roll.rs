@@ -16,6 +16,7 @@ use tenure::{
 
 use super::book::{Claimant, Heard, WorkerBook};
 use super::commands::{self, Command, Told, alive};
+use super::owners::{self, WorkerOwners};
 use crate::access::Reach;
 use crate::answer::{json, page};
 use crate::api::Api;
@@ -35,6 +36,7 @@ const BELIEVED: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 pub(crate) struct Roll {
     book: Mutex<WorkerBook>,
+    owners: WorkerOwners,
     listed: Mutex<Option<(Moment, Listed)>>,
 }
 
@@ -47,18 +49,25 @@ impl Roll {
         if let Some(heard) = self.lock().live(id, now) {
             return Ok(!heard.is_within(api.reach()));
         }
-        let met = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let listed = match met.filter(|(at, _)| now.since(*at) < BELIEVED) {
-            Some((_, listed)) => listed,
-            None => {
-                let hosts = api.tenure().hosts().await?;
-                let listed: Listed = Arc::new(hosts.into_iter().map(|host| (host.id, host.serves)).collect());
-                let met = Some((now, Arc::clone(&listed)));
-                *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = met;
-                listed
-            }
-        };
+        let listed = self.listed(api, now).await?;
         Ok(listed.get(&id).is_some_and(|serves| !is_within(serves, api.reach())))
+    }
+
+    /// Returns the workers that the store lists.
+    async fn listed(&self, api: &Api, now: Moment) -> Result<Listed, Problem> {
+        let met = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, listed)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
+            return Ok(listed);
+        }
+        let hosts = api.tenure().hosts().await?;
+        let listed: Listed = Arc::new(hosts.into_iter().map(|host| (host.id, host.serves)).collect());
+        let met = Some((now, Arc::clone(&listed)));
+        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = met;
+        Ok(listed)
+    }
+
+    pub(super) fn owners(&self) -> &WorkerOwners {
+        &self.owners
     }
 
     fn lock(&self) -> MutexGuard<'_, WorkerBook> {
@@ -82,15 +91,24 @@ pub(super) fn is_seen(host: &Host, reach: &Reach) -> bool {
     reach.is_whole() || host.serves.iter().any(|serves| is_reached(serves, reach))
 }
 
-/// Refuses whoever would pass for a worker that takes something which he does not reach: he would be told what that one is
-/// told, and could have it taken off the list.
+/// Returns `true` if the store lists a worker that this server has not heard of: it may be part of another program.
+pub(super) async fn is_listed(api: &Api, worker: HostId) -> Result<bool, Problem> {
+    let now = api.tenure().store().clock().moment();
+    if api.roll().lock().live(worker, now).is_some() {
+        return Ok(false);
+    }
+    Ok(api.roll().listed(api, now).await?.contains_key(&worker))
+}
+
+/// Refuses the ID of a worker that belongs to another client, or serves jobs out of the caller's reach: the caller would
+/// read its commands, and could remove it from the list.
 pub(crate) async fn check_passes(api: &Api, worker: HostId) -> Result<(), Problem> {
     let now = api.tenure().store().clock().moment();
     if !api.reach().is_whole() && api.roll().is_of_another(api, worker, now).await? {
         let beyond = api.beyond(&format!("all jobs of worker {worker}"));
         return Err(beyond.with("field", "worker_id"));
     }
-    Ok(())
+    owners::check(api, worker).await
 }
 
 /// Notes what a worker takes, as it claims. Nothing depends on it but what people are told.
@@ -104,6 +122,13 @@ pub(crate) async fn note(
     let now = api.tenure().store().clock().moment();
     let claimant = Claimant { token: api.who().token_id(), name: name.unwrap_or("HTTP worker"), slots: said };
     let announced = api.roll().lock().note(api.quotas(), &claimant, ask, now)?;
+    // Only after the quota has let it pass: each owner takes a record.
+    if let Some(owner) = api.who().name()
+        && let Err(problem) = api.roll().owners.register(api.tenure(), ask.holder, owner).await
+    {
+        api.roll().lock().forget(ask.holder, api.reach());
+        return Err(problem);
+    }
     if let Some(heard) = announced {
         tell(api, ask.holder, heard);
     }
@@ -273,6 +298,9 @@ pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Pr
 /// `DELETE /v1/workers/{id}`
 pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
+    if !api.who().may_manage() {
+        owners::check(&api, id).await?;
+    }
     // One that has claimed here may go although the store was not told of it yet.
     let heard = api.roll().lock().forget(id, api.reach());
     if heard.is_none() && !is_lost(&api, id).await? {
@@ -283,6 +311,7 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     api.commands().dismiss(api.tenure(), id).await?;
     release_all(&api, id).await?;
     api.tenure().store().retire(id).await?;
+    api.roll().owners.release(api.tenure(), id).await?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     if is_own {
         response.extensions_mut().insert(NotAudited);

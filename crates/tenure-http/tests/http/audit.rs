@@ -89,10 +89,10 @@ async fn tokens_webhooks_endpoints_and_bulk_operations_show_what_matters_and_no_
     let (_, made) = admin.send("POST", "/v1/tokens", ask).await;
     let old = made["id"].as_str().unwrap();
     let (_, rotated) = admin.send("POST", &format!("/v1/tokens/{old}/rotate"), json!({})).await;
-    let hook = json!({ "url": "https://hooks.example/in?key=hunter2", "types": ["job.failed"] });
+    let hook = json!({ "url": "https://hooks.example/in/hunter2?key=hunter2", "types": ["job.failed"] });
     let (status, _) = admin.send("POST", "/v1/webhooks", hook).await;
     assert_eq!(status, StatusCode::CREATED);
-    let endpoint = json!({ "name": "resize", "url": "https://hooks.example/work?key=hunter2", "queues": ["images"], "headers": { "x-key": SECRET } });
+    let endpoint = json!({ "name": "resize", "url": "https://hooks.example/hunter2/work?key=hunter2", "queues": ["images"], "headers": { "x-key": SECRET } });
     let (status, _) = admin.send("POST", "/v1/endpoints", endpoint).await;
     assert_eq!(status, StatusCode::CREATED);
     let bulk = json!({ "action": "cancel", "filter": { "q": "kind:mail args.n:1" }, "params": { "reason": "password=hunter2" } });
@@ -111,8 +111,8 @@ async fn tokens_webhooks_endpoints_and_bulk_operations_show_what_matters_and_no_
     );
     assert_eq!(create["after"]["expires_at"], made["expires_at"]);
     assert_eq!((&rotate["before"]["id"], &rotate["after"]["id"]), (&json!(old), &rotated["id"]));
-    assert_eq!(webhook["after"]["url"], "https://hooks.example/in");
-    assert_eq!(endpoint["after"]["url"], "https://hooks.example/work");
+    assert_eq!(webhook["after"]["url"], "https://hooks.example/…");
+    assert_eq!(endpoint["after"]["url"], "https://hooks.example/…");
     assert_eq!(endpoint["object"], json!({ "kind": "endpoint", "name": "resize" }));
     assert_eq!(bulk["after"]["action"], "cancel");
     assert_eq!(bulk["after"]["filter"]["q"], "kind:mail args.n:1");

@@ -40,4 +40,5 @@ mod tls;
 mod together;
 mod tracing;
 mod webhooks;
+mod worker_owners;
 mod workers;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_http::{NewAccessToken, Options, Reach, Scope, Server, TokenQuotas, Tokens};
+use tenure_http::{Access, NewAccessToken, Options, Reach, Scope, Server, TokenQuotas, Tokens};
 
 use crate::asking::{Asker, Service, Told};
 use crate::rights::token;
@@ -188,6 +188,71 @@ async fn beyond_the_quota_no_request_creates_a_queue_and_the_existing_ones_go_on
 }
 
 #[tokio::test]
+async fn tokens_of_one_name_cannot_use_up_the_queues_of_a_store() {
+    let mut service = Service::new();
+    let guard = |options: &mut Options| (options.access, options.max_queues) = (Access::Tokens, 20);
+    let (first, second) = (served(&service, guard).await, served(&service, guard).await);
+    let greedy = token_with(&service, "greedy", Scope::Enqueue, TokenQuotas::default()).await;
+    let rotated = token_with(&service, "greedy", Scope::Enqueue, TokenQuotas::default()).await;
+    let modest = token_with(&service, "modest", Scope::Enqueue, TokenQuotas::default()).await;
+    let enqueue = async |asker: &Asker, token: &str, queue: &str| {
+        ask(asker, "POST", "/v1/jobs", token, &json!({"kind": "k", "queue": queue}).to_string()).await
+    };
+    for queue in ["a", "b", "a"] {
+        assert_eq!(enqueue(&first, &greedy, queue).await.status, 202);
+    }
+    // Neither another server nor another token of the name has more.
+    for (asker, token) in [(&first, &greedy), (&second, &greedy), (&second, &rotated)] {
+        let refused = enqueue(asker, token, "c").await;
+        assert_eq!(refused.status.as_u16(), 429, "{}", refused.text);
+        let problem = refused.json();
+        assert_eq!((&problem["quota"], &problem["limit"]), (&json!("queues_per_token"), &json!(2)));
+        assert_eq!((&problem["setting"], &problem["field"]), (&json!("--queues-per-token"), &json!("queue")));
+        assert_eq!(enqueue(asker, token, "b").await.status, 202);
+    }
+    // A queue that another token creates is open to all, and counts only against its creator.
+    for (token, status) in [(&modest, 202), (&greedy, 202)] {
+        assert_eq!(enqueue(&second, token, "d").await.status, status);
+    }
+    service.advance(Duration::from_secs(5));
+    assert_eq!(enqueue(&first, &greedy, "d").await.status, 202);
+    assert_eq!(enqueue(&first, &greedy, "e").await.status, 429);
+}
+
+#[tokio::test]
+async fn a_queue_that_is_gone_makes_room_in_the_share_of_its_creator() {
+    let mut service = Service::new();
+    let guarded = served(&service, |options| {
+        (options.access, options.queues_per_token) = (Access::Tokens, Some(1));
+    });
+    let (guarded, admin) = (guarded.await, token(&service, &[Scope::Manage]).await);
+    let put = async |queue: &str| {
+        ask(&guarded, "PUT", &format!("/v1/queues/{queue}"), &admin, "{}").await.status.as_u16()
+    };
+    assert_eq!((put("a").await, put("b").await), (201, 429));
+    assert_eq!(ask(&guarded, "DELETE", "/v1/queues/a", &admin, "").await.status, 204);
+    assert_eq!(put("b").await, 429, "a queue may come into being after its record");
+    service.advance(Duration::from_secs(60));
+    assert_eq!((put("b").await, put("c").await), (201, 429));
+}
+
+#[tokio::test]
+async fn a_queue_of_another_server_is_known_within_five_seconds() {
+    let mut service = Service::new();
+    let quota = |options: &mut Options| options.max_queues = 3;
+    let (first, second) = (served(&service, quota).await, served(&service, quota).await);
+    let enqueue = async |asker: &Asker, queue: &str| {
+        let body = json!({"kind": "k", "queue": queue}).to_string();
+        asker.ask("POST", "/v1/jobs", &[], &body).await.status.as_u16()
+    };
+    assert_eq!(enqueue(&first, "a").await, 202);
+    assert_eq!((enqueue(&second, "b").await, enqueue(&second, "c").await), (202, 202));
+    assert_eq!(enqueue(&first, "d").await, 202, "this server has not met the queues of the other one");
+    service.advance(Duration::from_secs(5));
+    assert_eq!((enqueue(&first, "e").await, enqueue(&first, "c").await), (429, 202));
+}
+
+#[tokio::test]
 async fn metrics_show_the_thousand_busiest_queues_and_count_the_others_together() {
     let service = Service::new();
     for range in [0..1_000, 1_000..1_010] {
@@ -282,6 +347,28 @@ async fn a_token_with_a_quota_of_waiting_jobs_goes_on_when_its_jobs_have_ended()
         assert_eq!(ask(&guarded, "POST", "/v1/jobs", &shop, job).await.status, 202);
     }
     assert_eq!(ask(&guarded, "POST", "/v1/jobs", &shop, job).await.status, 429);
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_its_answer_although_the_quota_is_used_up() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let quotas = TokenQuotas { max_waiting_jobs: Some(1), ..TokenQuotas::default() };
+    let shop = token_with(&service, "shop", Scope::Enqueue, quotas).await;
+    let (path, other) = (format!("/v1/jobs/{}", service.tenure().new_id()), service.tenure().new_id());
+    let job = |args: u32| json!({"kind": "k", "args": args}).to_string();
+    assert_eq!(ask(&guarded, "PUT", &path, &shop, &job(1)).await.status, 201);
+    assert_eq!(ask(&guarded, "PUT", &format!("/v1/jobs/{other}"), &shop, &job(1)).await.status, 429);
+    let again = ask(&guarded, "PUT", &path, &shop, &job(1)).await;
+    assert_eq!(again.status, 200, "{}", again.text);
+    assert_eq!(
+        ask(&guarded, "PUT", &path, &shop, &job(2)).await.status,
+        409,
+        "another job under the same ID"
+    );
+    let batch = json!({"jobs": [{"kind": "k", "args": 1, "id": path.trim_start_matches("/v1/jobs/")}]});
+    let batch = ask(&guarded, "POST", "/v1/jobs/batch", &shop, &batch.to_string()).await;
+    assert_eq!(batch.json()["items"][0]["created"], false, "{}", batch.text);
 }
 
 #[tokio::test]

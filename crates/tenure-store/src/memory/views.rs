@@ -12,10 +12,11 @@ impl Rows {
     pub fn page(&self, ask: &PageAsk, now: Timestamp) -> Page {
         let at_most = ask.at_most.clamp(1, limits::PAGE_JOBS);
         if ask.by == ListedBy::End {
-            return self.page_by_end(ask, at_most, now);
+            return self.page_by_end(ask, at_most, now).with(ask.values);
         }
         let (found, next) = self.scan(&ask.filter, ask.order, ask.after, at_most, now);
-        Page { jobs: found.into_iter().cloned().collect(), unreadable: Vec::new(), next }
+        let jobs = found.into_iter().cloned().collect();
+        Page { jobs, unreadable: Vec::new(), next }.with(ask.values)
     }
 
     /// One page of a listing by ends.

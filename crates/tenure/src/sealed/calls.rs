@@ -174,7 +174,7 @@ impl SealedStore {
 
 impl SealedStore {
     /// Replaces the args of a repeated job with the stored bytes, if both are the same args.
-    async fn as_stored(&self, sealed: &mut NewJob, new: &NewJob) -> Result<(), Fault> {
+    pub(super) async fn as_stored(&self, sealed: &mut NewJob, new: &NewJob) -> Result<(), Fault> {
         let Some(stored) = self.inner.job(new.id).await? else { return Ok(()) };
         let args = stored.args.clone();
         if new.repeats(&self.vault.open_job(stored).job) {

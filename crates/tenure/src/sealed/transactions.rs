@@ -1,23 +1,35 @@
 //! Jobs that are enqueued or completed in a transaction of the caller.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tenure_core::{Fence, LeaseId, LeaseName, NewJob, Output};
-use tenure_store::{Answer, Call, Enqueued, Fault, Held, Joint};
+use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output, limits};
+use tenure_store::{Answer, Call, Enqueued, Fault, Filter, Held, Joint, PageAsk, Prepared, Values};
 
 use super::SealedStore;
 
 /// Available only if the inner store supports transactions of the caller.
 impl Joint for SealedStore {
-    fn prepare<'a>(&'a self, jobs: &'a [NewJob]) -> Answer<'a, ()> {
-        Box::pin(async move { self.inner_joint()?.prepare(jobs).await })
+    fn prepare(&self, jobs: Vec<NewJob>, given: Vec<JobId>) -> Answer<'_, Prepared> {
+        Box::pin(async move {
+            let mut sealed = self.vault.seal_jobs(&jobs)?;
+            if self.vault.seals() {
+                // A repeated job may be stored under another key or plain.
+                let stored = self.stored_among(&given).await?;
+                for (sealed, new) in sealed.iter_mut().zip(&jobs).filter(|(_, new)| stored.contains(&new.id))
+                {
+                    self.as_stored(sealed, new).await?;
+                }
+            }
+            self.inner_joint()?.prepare(sealed, given).await
+        })
     }
 
-    fn enqueue(&self, jobs: &[NewJob]) -> Result<Call, Fault> {
-        self.inner_joint()?.enqueue(&self.vault.seal_jobs(jobs)?)
+    fn enqueue(&self, jobs: &Prepared) -> Result<Call, Fault> {
+        self.inner_joint()?.enqueue(jobs)
     }
 
-    fn enqueued(&self, jobs: &[NewJob], answer: &str) -> Result<Enqueued, Fault> {
+    fn enqueued(&self, jobs: &Prepared, answer: &str) -> Result<Enqueued, Fault> {
         self.inner_joint()?.enqueued(jobs, answer)
     }
 
@@ -51,6 +63,25 @@ impl Joint for SealedStore {
 }
 
 impl SealedStore {
+    /// Returns those of these IDs under which a job is stored.
+    async fn stored_among(&self, ids: &[JobId]) -> Result<BTreeSet<JobId>, Fault> {
+        let mut stored = BTreeSet::new();
+        for ids in ids.chunks(limits::PAGE_JOBS) {
+            let filter = Filter { ids: ids.to_vec(), ..Filter::default() };
+            let (at_most, values) = (limits::PAGE_JOBS, Values::Omitted);
+            let mut ask = PageAsk { filter, at_most, values, ..PageAsk::default() };
+            loop {
+                let page = self.inner.jobs(ask.clone()).await?;
+                stored.extend(page.jobs.iter().map(|job| job.id));
+                ask.after = page.next;
+                if ask.after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(stored)
+    }
+
     fn inner_joint(&self) -> Result<&dyn Joint, Fault> {
         self.inner.joint().ok_or_else(|| Fault::Broken("this store has no transactions".to_owned()))
     }

@@ -15,6 +15,7 @@ mod origins;
 mod outage;
 mod outcomes;
 mod regressions;
+mod rotation;
 mod sealed;
 mod spans;
 mod stats;

@@ -14,31 +14,31 @@ use tenure_store::{Held, RecordsAsk, Report};
 
 use crate::common::try_reserve;
 
-const K1: &str = "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-const K2: &str = "k2:/wECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+pub(super) const K1: &str = "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+pub(super) const K2: &str = "k2:/wECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// The name of the first key, with another key.
 const FALSE_K1: &str = "k1:/wECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 /// A store on a clock that is moved by hand, and programs with different keys on it.
-struct Vaulted {
-    clock: ManualClock,
-    stored: Arc<dyn Store>,
+pub(super) struct Vaulted {
+    pub(super) clock: ManualClock,
+    pub(super) stored: Arc<dyn Store>,
 }
 
 impl Vaulted {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let clock = ManualClock::new();
         let stored: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
         Self { clock, stored }
     }
 
     /// Real time, for workers that run; its own clock moves nothing.
-    fn in_real_time() -> Self {
+    pub(super) fn in_real_time() -> Self {
         Self { clock: ManualClock::new(), stored: Arc::new(MemoryStore::new(Arc::new(SystemClock))) }
     }
 
     /// A program with these keys; none if there are no lines.
-    fn with(&self, lines: &[&str]) -> Tenure {
+    pub(super) fn with(&self, lines: &[&str]) -> Tenure {
         let keys =
             if lines.is_empty() { Keyring::default() } else { Keyring::parse(&lines.join("\n")).unwrap() };
         let store = SealedStore::new(Arc::clone(&self.stored), keys);
@@ -50,7 +50,7 @@ impl Vaulted {
     }
 }
 
-fn card(number: &str) -> Draft {
+pub(super) fn card(number: &str) -> Draft {
     Draft::raw("pay", &serde_json::json!({ "card": number }))
 }
 
@@ -58,7 +58,7 @@ fn text(job: &JobRecord) -> String {
     String::from_utf8(job.args.as_bytes().to_vec()).unwrap()
 }
 
-fn held(reserved: &Reserved) -> Held {
+pub(super) fn held(reserved: &Reserved) -> Held {
     let job = reserved.job();
     Held { id: job.id, seq: job.seq, fence: job.fence }
 }
@@ -330,7 +330,7 @@ async fn a_schedule_that_is_set_again_under_another_key_has_not_changed_and_its_
 }
 
 /// Runs bulk operations until `stop` is done.
-async fn operate<T>(tenure: &Tenure, stop: impl Future<Output = T>) {
+pub(super) async fn operate<T>(tenure: &Tenure, stop: impl Future<Output = T>) {
     let worker = Worker::new(tenure, ()).bulk_operations(1).no_timers().finish_within(Duration::ZERO);
     worker.run(stop).await.unwrap();
 }

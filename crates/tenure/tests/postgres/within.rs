@@ -1,10 +1,14 @@
 //! Enqueueing in a transaction of the user's own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::{Accepted, Clock, Draft, Error, Only, Refusal, StateName, SystemClock, Tenure};
+use tenure::{
+    Accepted, Chance, Clock, Draft, Error, Keyring, Only, Refusal, SealedStore, StateName, Store,
+    SystemClock, Tenure,
+};
 use tenure_core::Verdict;
-use tenure_store::Settled;
+use tenure_store::{Settled, Views};
 
 use super::common::{Plain, try_reserve};
 use super::rig;
@@ -397,4 +401,35 @@ async fn who_takes_the_place_of_a_job_of_another_queue_needs_room_in_a_transacti
     let new = rig.tenure.enqueue(Plain { number: 3 }).unique_by(only()).within(&mut tx).await.unwrap();
     assert!(matches!(new, Accepted::Replaced { old: replaced, .. } if replaced == old.id()), "{new:?}");
     tx.commit().await.unwrap();
+}
+
+const OLD: &str = "old:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const NEW: &str = "new:/wECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+#[tokio::test]
+async fn a_job_that_is_repeated_in_a_transaction_after_a_change_of_keys_is_recognized() {
+    let rig = rig();
+    let with = |lines: &[&str]| {
+        let keys = Keyring::parse(&lines.join("\n")).unwrap();
+        let store = SealedStore::new(Arc::clone(&rig.store) as Arc<dyn Store>, keys);
+        Tenure::on(Arc::new(store), Chance::seeded(7))
+    };
+    let (old, new) = (with(&[OLD]), with(&[NEW, OLD]));
+    let draft = |id, number| Draft::of(&Plain { number }).id(id);
+    let (plain, sealed, other) = (old.new_id(), old.new_id(), old.new_id());
+    rig.tenure.enqueue_draft(draft(plain, 1)).await.unwrap();
+    old.enqueue_draft(draft(sealed, 2)).await.unwrap();
+    let mut client = rig.client().await;
+    let mut tx = client.transaction().await.unwrap();
+    let jobs = [draft(other, 3), draft(sealed, 2), draft(plain, 1)];
+    let accepted = new.enqueue_all_within(jobs, &mut tx).await.unwrap();
+    assert_eq!(accepted, [Accepted::New(other), Accepted::Repeated(sealed), Accepted::Repeated(plain)]);
+    let again = new.enqueue_draft(draft(sealed, 2)).within(&mut tx).await.unwrap();
+    assert_eq!(again, Accepted::Repeated(sealed));
+    tx.commit().await.unwrap();
+    let stored = rig.store.job(other).await.unwrap().unwrap();
+    assert!(stored.args.as_bytes().starts_with(b"{\"$sealed\":\""), "a new job is encrypted");
+    let mut tx = client.transaction().await.unwrap();
+    let refused = new.enqueue_draft(draft(sealed, 9)).within(&mut tx).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused { refusal: Refusal::IdTaken(_), .. }), "{refused}");
 }

@@ -1,0 +1,125 @@
+//! Worker IDs belong to the access tokens that first claimed with them.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use tenure::{QueueName, Serves};
+use tenure_http::{NewAccessToken, Reach, Scope, TokenQuotas, Tokens};
+
+use crate::asking::{Asker, Service, Told};
+
+/// A client with its token.
+struct Client<'a> {
+    server: &'a Asker,
+    token: String,
+}
+
+impl<'a> Client<'a> {
+    async fn new(service: &Service, server: &'a Asker, name: &str, scope: Scope) -> Self {
+        let new = NewAccessToken {
+            name: name.to_owned(),
+            scopes: vec![scope],
+            reach: Reach::default(),
+            keep: None,
+            quotas: TokenQuotas::default(),
+        };
+        let text = Tokens::of(service.tenure()).create(new).await.unwrap().1;
+        Self { server, token: format!("authorization: Bearer {text}") }
+    }
+
+    fn at<'b>(&self, server: &'b Asker) -> Client<'b> {
+        Client { server, token: self.token.clone() }
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &Value) -> Told {
+        self.server.ask(method, path, &[&self.token], &body.to_string()).await
+    }
+
+    async fn claim(&self, worker: &str) -> StatusCode {
+        let body = json!({ "worker_id": worker, "name": "w", "queues": ["mail"] });
+        let told = self.ask("POST", "/v1/claim", &body).await;
+        if told.status == StatusCode::FORBIDDEN {
+            assert_eq!(told.json()["field"], "worker_id");
+        }
+        // The server tells the store in a task.
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        told.status
+    }
+
+    async fn beat(&self, worker: &str) -> StatusCode {
+        let path = format!("/v1/workers/{worker}/heartbeat");
+        self.ask("POST", &path, &json!({ "running": [] })).await.status
+    }
+}
+
+#[tokio::test]
+async fn another_token_can_neither_take_a_worker_over_nor_end_it() {
+    let mut service = Service::new();
+    let (first, second) = (service.guarded(), service.guarded());
+    let own = Client::new(&service, &first, "mailer", Scope::Work).await;
+    let rotated = Client::new(&service, &second, "mailer", Scope::Work).await;
+    let thief = Client::new(&service, &first, "thief", Scope::Work).await;
+    let worker = service.tenure().remote().draw_worker().to_string();
+    assert_eq!(own.claim(&worker).await, StatusCode::OK);
+    for server in [&first, &second] {
+        let thief = thief.at(server);
+        assert_eq!(thief.claim(&worker).await, StatusCode::FORBIDDEN);
+        assert_eq!(thief.beat(&worker).await, StatusCode::FORBIDDEN);
+        let settle = json!({ "items": [], "claim": { "worker_id": worker } });
+        assert_eq!(thief.ask("POST", "/v1/settle", &settle).await.status, StatusCode::FORBIDDEN);
+        let path = format!("/v1/workers/{worker}");
+        assert_eq!(thief.ask("DELETE", &path, &Value::Null).await.status, StatusCode::FORBIDDEN);
+    }
+    // The owner goes on, also with another token of its name and at another server.
+    for owner in [&own, &rotated] {
+        assert_eq!((owner.claim(&worker).await, owner.beat(&worker).await), (StatusCode::OK, StatusCode::OK));
+    }
+    // A live worker keeps its ID, although it only sends heartbeats.
+    for _ in 0..40 {
+        service.advance(Duration::from_secs(60));
+        // Attempts of others do not make its record look fresh.
+        assert_eq!(thief.beat(&worker).await, StatusCode::FORBIDDEN);
+        assert_eq!(own.beat(&worker).await, StatusCode::OK);
+    }
+    assert_eq!(thief.at(&second).claim(&worker).await, StatusCode::FORBIDDEN);
+    // A worker that has been silent for long does not.
+    service.advance(Duration::from_secs(15 * 60));
+    assert_eq!(thief.claim(&worker).await, StatusCode::OK);
+    assert_eq!(own.claim(&worker).await, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_worker_that_left_gives_its_id_back_and_an_operator_can_remove_any() {
+    let service = Service::new();
+    let server = service.guarded();
+    let own = Client::new(&service, &server, "mailer", Scope::Work).await;
+    let other = Client::new(&service, &server, "other", Scope::Work).await;
+    let operator = Client::new(&service, &server, "operator", Scope::Manage).await;
+    for remover in [&own, &operator] {
+        let worker = service.tenure().remote().draw_worker().to_string();
+        assert_eq!(own.claim(&worker).await, StatusCode::OK);
+        let path = format!("/v1/workers/{worker}");
+        assert_eq!(remover.ask("DELETE", &path, &Value::Null).await.status, StatusCode::NO_CONTENT);
+        // The worker was told to end, so only the heartbeat of another client shows that the ID is free.
+        assert_eq!(other.beat(&worker).await, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn no_token_takes_over_a_worker_of_a_program_that_has_opened_the_store() {
+    let service = Service::new();
+    let server = service.guarded();
+    let thief = Client::new(&service, &server, "thief", Scope::Work).await;
+    let worker = service.tenure().remote().draw_worker();
+    let serves = [Serves { queue: QueueName::new("mail").unwrap(), kinds: None, slots: 1 }];
+    service.tenure().store().announce(worker, "embedded", 1, &serves, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(thief.claim(&worker.to_string()).await, StatusCode::FORBIDDEN);
+    assert_eq!(thief.beat(&worker.to_string()).await, StatusCode::FORBIDDEN);
+    let path = format!("/v1/workers/{worker}");
+    assert_eq!(thief.ask("DELETE", &path, &Value::Null).await.status, StatusCode::FORBIDDEN);
+    let hosts = service.tenure().hosts().await.unwrap();
+    assert!(hosts.iter().any(|host| host.id == worker && host.name == "embedded"), "{hosts:?}");
+}
