@@ -10,6 +10,7 @@ pub mod documentation;
 pub mod failure;
 pub mod files;
 pub mod fresh;
+pub mod fuzz;
 pub mod lanes;
 pub mod last_words;
 pub mod lines;

@@ -10,7 +10,7 @@ use crate::check::{cargo, linting};
 use crate::failure::Failure;
 use crate::fresh::{self, Texts};
 use crate::tally::Tally;
-use crate::{book, documentation, lanes};
+use crate::{book, documentation, fuzz, lanes};
 
 /// Builds every test program and names each on its own line.
 const BUILD: &[&str] = &[
@@ -134,7 +134,8 @@ pub fn run(
     let browser = apart(&mut programs);
     programs.extend(browser);
     if plan.is_long {
-        programs.extend(long(&programs)?);
+        let (long, targets) = (long(&programs)?, fuzz::targets(&programs)?);
+        programs.extend(long.into_iter().chain(targets));
     }
     programs.push(documentation_of(root, &beside, linter, plan)?);
     if plan.is_long || plan.is_complete || book::finds_mdbook(root) {

@@ -10,6 +10,8 @@ mod app;
 mod count;
 mod environment;
 mod folder;
+#[cfg(test)]
+mod fuzz;
 mod host;
 mod idle;
 mod limits;

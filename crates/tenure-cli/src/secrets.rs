@@ -125,7 +125,8 @@ fn read(from: impl Read) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "not UTF-8".to_owned())
 }
 
-fn of_file(path: &Path) -> Result<String, String> {
+/// Reads the secret in a file, with its limit.
+pub(crate) fn of_file(path: &Path) -> Result<String, String> {
     // A pipe or a device could block, or never end.
     let is_file = std::fs::metadata(path).map_err(|error| error.to_string())?.is_file();
     if !is_file {

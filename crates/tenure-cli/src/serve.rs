@@ -102,6 +102,8 @@ impl Plan {
         options.egress = declared::may_call(settings);
         options.trusted_proxies = networks(settings, "server.trusted_proxies")?;
         options.audit_file = settings.text("server.audit_log").map(audit_file).transpose()?;
+        options.audit_collector =
+            settings.text("server.audit_otlp").map(traces::audit_collector).transpose()?;
         let works = settings.is_on("server.worker");
         options.pushes = works;
         options.public_url = settings.text("server.public_url").map(str::to_owned);

@@ -1,22 +1,50 @@
-//! Where it is told what jobs go through: by a flag, or by the variables that programs with OpenTelemetry have in common.
+//! Collectors of OpenTelemetry: named by a setting, or by the variables that programs with OpenTelemetry have in common.
 
-use tenure_http::Traces;
+use tenure_http::{Collector, Traces};
 
 use crate::exit::Failure;
 
-/// What the environment says, by the name of a variable.
+/// Values of the environment, by the name of a variable.
 type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 
-/// To which collector, and what; `None` if to none.
+/// A kind of telemetry, and how its variables and its path are called.
+#[derive(Clone, Copy)]
+struct Signal {
+    variables: &'static str,
+    path: &'static str,
+}
+
+const TRACES: Signal = Signal { variables: "TRACES", path: "/v1/traces" };
+const LOGS: Signal = Signal { variables: "LOGS", path: "/v1/logs" };
+
+/// Returns the settings of trace export; `None` if neither a setting nor a variable names a collector.
 pub(crate) fn wanted(flag: Option<&str>) -> Result<Option<Traces>, Failure> {
-    read(flag, &|name| std::env::var(name).ok().filter(|value| !value.trim().is_empty()))
+    read(flag, &variable)
+}
+
+/// Returns the collector of the audit log. Only the setting turns it on: a variable for the telemetry of all programs must
+/// not send the audit log anywhere.
+pub(crate) fn audit_collector(setting: &str) -> Result<Collector, Failure> {
+    collector(LOGS, &LOGS.url(setting), &variable)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
 fn read(flag: Option<&str>, said: Environment<'_>) -> Result<Option<Traces>, Failure> {
     let is_off = said("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
         || said("OTEL_TRACES_EXPORTER").is_some_and(|value| value == "none");
     let Some(endpoint) = endpoint(flag, said).filter(|_| flag.is_some() || !is_off) else { return Ok(None) };
-    if let Some(protocol) = of_traces("PROTOCOL", said)
+    let mut traces = Traces::to(&endpoint).map_err(|wrong| Failure::Library(wrong.into()))?;
+    traces.collector = collector(TRACES, &endpoint, said)?;
+    sampled(&mut traces, said)?;
+    Ok(Some(traces))
+}
+
+/// Returns the collector at a URL, with the headers and the resource that variables name.
+fn collector(signal: Signal, endpoint: &str, said: Environment<'_>) -> Result<Collector, Failure> {
+    if let Some(protocol) = signal.variable("PROTOCOL", said)
         && !protocol.starts_with("http/")
     {
         return Err(wrong(
@@ -25,28 +53,39 @@ fn read(flag: Option<&str>, said: Environment<'_>) -> Result<Option<Traces>, Fai
             "http/json, or http/protobuf at the same address",
         ));
     }
-    let mut traces = Traces::to(&endpoint).map_err(|wrong| Failure::Library(wrong.into()))?;
-    traces.headers = of_traces("HEADERS", said).map(|text| pairs(&text)).unwrap_or_default();
-    traces.attributes = said("OTEL_RESOURCE_ATTRIBUTES").map(|text| pairs(&text)).unwrap_or_default();
-    let named = traces.attributes.iter().position(|(name, _)| name == "service.name");
-    let named = named.map(|at| traces.attributes.remove(at).1);
-    traces.service = said("OTEL_SERVICE_NAME").or(named).unwrap_or(traces.service);
-    sampled(&mut traces, said)?;
-    Ok(Some(traces))
+    let mut collector = Collector::at(endpoint).map_err(|wrong| Failure::Library(wrong.into()))?;
+    collector.headers = signal.variable("HEADERS", said).map(|text| pairs(&text)).unwrap_or_default();
+    collector.attributes = said("OTEL_RESOURCE_ATTRIBUTES").map(|text| pairs(&text)).unwrap_or_default();
+    let named = collector.attributes.iter().position(|(name, _)| name == "service.name");
+    let named = named.map(|at| collector.attributes.remove(at).1);
+    collector.service = said("OTEL_SERVICE_NAME").or(named).unwrap_or(collector.service);
+    Ok(collector)
 }
 
-/// A flag or a variable of traces says all of it, that of all signals where the collector is.
+/// A flag or a variable of traces is the whole URL; the variable of all signals is the collector's.
 fn endpoint(flag: Option<&str>, said: Environment<'_>) -> Option<String> {
-    let base = |base: &str| format!("{}/v1/traces", base.trim_end_matches('/'));
     if let Some(flag) = flag {
-        return Some(if flag.ends_with("/v1/traces") { flag.to_owned() } else { base(flag) });
+        return Some(TRACES.url(flag));
     }
-    let all = || said("OTEL_EXPORTER_OTLP_ENDPOINT").map(|all| base(&all));
+    let all = || said("OTEL_EXPORTER_OTLP_ENDPOINT").map(|all| TRACES.below(&all));
     said("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(all)
 }
 
-fn of_traces(what: &str, said: Environment<'_>) -> Option<String> {
-    said(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}")).or_else(|| said(&format!("OTEL_EXPORTER_OTLP_{what}")))
+impl Signal {
+    /// Returns the URL of this signal at a collector, which may be that URL already.
+    fn url(self, url: &str) -> String {
+        if url.ends_with(self.path) { url.to_owned() } else { self.below(url) }
+    }
+
+    fn below(self, base: &str) -> String {
+        format!("{}{}", base.trim_end_matches('/'), self.path)
+    }
+
+    /// Returns the variable of this signal, or that of all.
+    fn variable(self, name: &str, said: Environment<'_>) -> Option<String> {
+        let own = said(&format!("OTEL_EXPORTER_OTLP_{}_{name}", self.variables));
+        own.or_else(|| said(&format!("OTEL_EXPORTER_OTLP_{name}")))
+    }
 }
 
 fn sampled(traces: &mut Traces, said: Environment<'_>) -> Result<(), Failure> {
@@ -112,20 +151,23 @@ mod tests {
         let here = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318/");
         let traces = of(None, &[here]).unwrap().unwrap();
         assert_eq!(
-            (traces.endpoint.as_str(), traces.service.as_str()),
+            (traces.collector.endpoint.as_str(), traces.collector.service.as_str()),
             ("http://127.0.0.1:4318/v1/traces", "tenure")
         );
         for off in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")] {
             assert!(of(None, &[here, off]).unwrap().is_none());
         }
         let whole = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://c.example.com/here");
-        assert_eq!(of(None, &[here, whole]).unwrap().unwrap().endpoint, "https://c.example.com/here");
         assert_eq!(
-            of(Some("http://other:1"), &[here]).unwrap().unwrap().endpoint,
+            of(None, &[here, whole]).unwrap().unwrap().collector.endpoint,
+            "https://c.example.com/here"
+        );
+        assert_eq!(
+            of(Some("http://other:1"), &[here]).unwrap().unwrap().collector.endpoint,
             "http://other:1/v1/traces"
         );
         assert_eq!(
-            of(Some("http://other:1/v1/traces"), &[]).unwrap().unwrap().endpoint,
+            of(Some("http://other:1/v1/traces"), &[]).unwrap().unwrap().collector.endpoint,
             "http://other:1/v1/traces"
         );
     }
@@ -142,9 +184,9 @@ mod tests {
             ],
         );
         let traces = traces.unwrap().unwrap();
-        assert_eq!(traces.headers[0], ("api-key".to_owned(), "a b,c".to_owned()));
-        assert_eq!(traces.service, "old");
-        assert_eq!(traces.attributes, [("deployment.environment".to_owned(), "test".to_owned())]);
+        assert_eq!(traces.collector.headers[0], ("api-key".to_owned(), "a b,c".to_owned()));
+        assert_eq!(traces.collector.service, "old");
+        assert_eq!(traces.collector.attributes, [("deployment.environment".to_owned(), "test".to_owned())]);
         assert_eq!((traces.share, traces.as_parent), (0.25, true));
     }
 
@@ -159,5 +201,23 @@ mod tests {
         let ratio = [("OTEL_TRACES_SAMPLER", "traceidratio"), ("OTEL_TRACES_SAMPLER_ARG", "2")];
         assert!(of(Some("http://c:4318"), &ratio).is_err());
         assert!(of(Some("c:4318"), &[]).is_err());
+    }
+
+    #[test]
+    fn the_collector_of_the_audit_log_has_the_headers_of_logs() {
+        let variables = [
+            ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=all"),
+            ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "api-key=logs"),
+            ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "https://elsewhere.example.com/v1/logs"),
+            ("OTEL_SERVICE_NAME", "jobs"),
+        ];
+        let said = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        for url in ["http://c:4318", "http://c:4318/", "http://c:4318/v1/logs"] {
+            let found = collector(LOGS, &LOGS.url(url), &said).unwrap();
+            assert_eq!((found.endpoint.as_str(), found.service.as_str()), ("http://c:4318/v1/logs", "jobs"));
+            assert_eq!(found.headers, [("api-key".to_owned(), "logs".to_owned())]);
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::access::strangers::Strangers;
 use crate::access::taken_back::Followed;
 use crate::access::{Access, OwnOnly, Reach, Who};
 use crate::answer::Shown;
-use crate::audit::{Act, AuditLog, Refusals};
+use crate::audit::{Act, AuditLog, ExportCounts, Refusals};
 use crate::body;
 use crate::callbacks::Egress;
 use crate::callbacks::recorder::Recorder;
@@ -284,6 +284,11 @@ impl Api {
     /// Returns the refused clients that the audit log counts.
     pub(crate) fn refusals(&self) -> &Refusals {
         &self.inner.rules.refusals
+    }
+
+    /// Returns the numbers of exported audit entries.
+    pub(crate) fn exported_entries(&self) -> &ExportCounts {
+        self.inner.rules.audit.exported()
     }
 
     /// Appends to the audit log. Returns false if the entry could not be written, which is logged.

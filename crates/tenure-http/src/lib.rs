@@ -18,6 +18,8 @@ mod bulk;
 mod callbacks;
 mod capabilities;
 mod events;
+#[cfg(test)]
+mod fuzz;
 mod health;
 mod hide;
 mod id;
@@ -30,6 +32,7 @@ mod limits;
 mod metrics;
 mod once;
 mod openapi;
+mod otlp;
 mod paging;
 mod plain;
 mod prefer;
@@ -62,6 +65,7 @@ pub use callbacks::{Deliverer, Egress, EgressRule, Network, deliveries, deliveri
 pub use hide::Hiding;
 pub use items::Items;
 pub use openapi::Words;
+pub use otlp::Collector;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server, Tls, TlsError, TlsFiles};
 pub use site::PublicOrigin;

@@ -16,6 +16,8 @@
 mod begin;
 mod deadline;
 mod end;
+#[cfg(test)]
+mod fuzz;
 mod inherited;
 mod kept;
 mod launch;

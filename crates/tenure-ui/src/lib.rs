@@ -17,6 +17,8 @@ mod asking;
 mod assets;
 mod compact;
 mod drafts;
+#[cfg(test)]
+mod fuzz;
 mod guard;
 mod headers;
 mod hooks;

@@ -355,3 +355,7 @@ mod tests {
         assert!(told.contains("feature `postgres`") && !told.contains("secret"), "{told}");
     }
 }
+
+#[cfg(test)]
+#[path = "open_fuzz.rs"]
+mod fuzz;

@@ -22,11 +22,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure-examples", &["tenure-ui", "tenure-http", "tenure"]),
     ("tenure-example-service", &["tenure-ui", "tenure-sqlx", "tenure-http", "tenure"]),
     ("own-postgres", &[]),
+    ("tenure-fuzz", &[]),
     ("xtask", &[]),
 ];
 
-/// What every crate may use in its tests: the conformance suite and the memory store, and a server of its own.
-const IN_TESTS: &[&str] = &["tenure-conformance", "tenure-store", "own-postgres"];
+/// Crates that any crate may use in its tests.
+const IN_TESTS: &[&str] = &["tenure-conformance", "tenure-store", "tenure-fuzz", "own-postgres"];
 
 /// Database drivers, and the crates that may use them. The program measures the bare driver as a floor.
 const DRIVERS: &[(&str, &[&str])] =

@@ -6,6 +6,8 @@ mod continuous;
 mod copying;
 mod deploy;
 mod desk;
+#[cfg(test)]
+mod fuzz;
 mod host;
 mod identity;
 mod lease;

@@ -39,7 +39,7 @@ impl Iterator for Events {
     type Item = Event;
 
     fn next(&mut self) -> Option<Event> {
-        let mut event = Event::default();
+        let (mut event, mut has_data) = (Event::default(), false);
         loop {
             let line = self.line()?;
             let (field, value) = line.split_once(':').unwrap_or((&line, ""));
@@ -49,7 +49,8 @@ impl Iterator for Events {
                 "id" => event.id = Some(value.to_owned()),
                 "event" => value.clone_into(&mut event.name),
                 "data" => {
-                    if !event.data.is_empty() {
+                    // The first line may be empty.
+                    if std::mem::replace(&mut has_data, true) {
                         event.data.push('\n');
                     }
                     event.data.push_str(value);
@@ -75,6 +76,11 @@ mod tests {
             all(": alive\n\nid: 7\nevent: job\nretry: 1000\ndata: {\ndata: }\n\nevent:end\r\ndata:x\r\n\r\n");
         let job = Event { id: Some("7".to_owned()), name: "job".to_owned(), data: "{\n}".to_owned() };
         assert_eq!(events, [job, Event { id: None, name: "end".to_owned(), data: "x".to_owned() }]);
+    }
+
+    #[test]
+    fn an_empty_first_line_of_data_stays() {
+        assert_eq!(all("data:\ndata: x\n\n")[0].data, "\nx");
     }
 
     #[test]

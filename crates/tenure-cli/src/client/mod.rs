@@ -3,6 +3,8 @@
 mod connect;
 mod events;
 mod follow;
+#[cfg(test)]
+mod fuzz;
 mod interrupt;
 mod near;
 mod own;

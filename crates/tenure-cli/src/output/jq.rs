@@ -6,7 +6,12 @@ use jaq_core::load::{Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data};
 use jaq_json::{Val, read};
 
+use tenure::depth_of;
+
 use crate::exit::Failure;
+
+/// Deepest document: the parser has no limit of its own, and a deeper one would overflow the stack.
+const DEPTH: usize = 128;
 
 /// What an expression has brought.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,6 +56,11 @@ impl Jq {
 
     /// What it makes of a document.
     pub(super) fn of_document(&self, document: &str) -> Result<Vec<Brought>, Failure> {
+        let depth = depth_of(document.as_bytes());
+        if depth > DEPTH {
+            let refused = format!("--jq: the document is nested {depth} deep; expected at most {DEPTH}");
+            return Err(Failure::Invalid(refused));
+        }
         let input = read::parse_single(document.as_bytes())
             .map_err(|error| Failure::Invalid(format!("--jq: the document is not JSON: {error}")))?;
         let mut brought = Vec::new();
@@ -91,6 +101,8 @@ mod tests {
         assert!(expression(".[").unwrap_err().contains("expected a jq expression"));
         assert!(expression("nonsense").unwrap_err().contains("nonsense"));
         assert_eq!(Jq::of(".a").unwrap().of_document("[1]").unwrap_err().code(), 7);
+        let deep = "[".repeat(1_000_000);
+        assert!(Jq::of(".").unwrap().of_document(&deep).unwrap_err().to_string().contains("1000000 deep"));
         assert_eq!(Jq::of("1, halt, 2").unwrap().of_document("null").unwrap().len(), 1);
     }
 }

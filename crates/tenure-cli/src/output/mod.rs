@@ -1,6 +1,8 @@
 //! What is printed: tables for people, documents for programs.
 
 mod fields;
+#[cfg(test)]
+mod fuzz;
 mod jq;
 pub(crate) mod safe;
 mod table;

@@ -2,6 +2,8 @@
 
 mod carry;
 mod crontab;
+#[cfg(test)]
+mod fuzz;
 mod import;
 mod preview;
 mod served;

@@ -223,6 +223,12 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.audit_otlp",
+        flag: flag("audit-otlp", "URL"),
+        about: "OpenTelemetry collector that gets each audit entry as a log record, such as http://127.0.0.1:4318",
+        ..PLAIN
+    },
+    Setting {
         name: "server.read_only",
         kind: Kind::Bool,
         flag: turning("read-only", true),

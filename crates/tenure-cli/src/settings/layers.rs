@@ -19,8 +19,8 @@ use crate::secrets;
 pub(crate) const HERE: &str = "tenure.toml";
 /// Answer to a file in the working folder that names a command. Its author may be another user.
 const NO_COMMANDS: &str = "cmd: is not allowed in this file; use your own settings file, one passed with --config, or the environment";
-/// A server appends to this file, which a stranger must not choose.
-const AUDIT_LOG: &str = "server.audit_log";
+/// Places that get the audit log, which a stranger must not choose.
+const AUDIT_PLACES: [&str; 2] = ["server.audit_log", "server.audit_otlp"];
 const NOT_HERE: &str =
     "is not allowed in this file; use your own settings file, one passed with --config, or the environment";
 /// Bytes of a file that is read.
@@ -116,7 +116,7 @@ impl Layer {
 
     /// Notes a secret that is in a separate file.
     fn say_file(&mut self, setting: &'static Setting, file: &Path, (at, whose): (&str, Whose)) {
-        match std::fs::read_to_string(file) {
+        match secrets::of_file(file) {
             Ok(text) if whose == Whose::Here && secrets::is_command(text.trim()) => {
                 self.fault(at, format!("{}_file: {NO_COMMANDS}", setting.name));
             }
@@ -242,7 +242,7 @@ impl Layer {
                             self.fault(&at, format!("{name}: {NO_COMMANDS}"));
                             continue;
                         }
-                        if setting.name == AUDIT_LOG && whose == Whose::Here {
+                        if AUDIT_PLACES.contains(&setting.name) && whose == Whose::Here {
                             self.fault(&at, format!("{name} {NOT_HERE}"));
                             continue;
                         }
@@ -327,7 +327,7 @@ impl Layer {
                 continue;
             };
             let file = PathBuf::from(place.beside(file));
-            match std::fs::read_to_string(&file) {
+            match secrets::of_file(&file) {
                 Ok(_) if fields.contains_key(*key) => {
                     self.fault(at, format!("{section}.{name}.{key} is set twice"));
                 }
@@ -339,7 +339,12 @@ impl Layer {
 }
 
 fn read(path: &Path) -> std::io::Result<String> {
-    if std::fs::metadata(path)?.len() > FILE_BYTES {
+    let found = std::fs::metadata(path)?;
+    // A pipe or a device could block, or never end.
+    if !found.is_file() {
+        return Err(std::io::Error::other("not a file"));
+    }
+    if found.len() > FILE_BYTES {
         return Err(std::io::Error::other("larger than 4 MiB"));
     }
     std::fs::read_to_string(path)

@@ -2,6 +2,8 @@
 
 mod file;
 mod flags;
+#[cfg(test)]
+mod fuzz;
 mod known;
 mod layers;
 mod schema;

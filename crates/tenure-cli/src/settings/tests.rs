@@ -305,8 +305,27 @@ fn a_secret_of_a_declaration_can_be_a_reference_and_a_strangers_file_runs_no_com
         assert!(told.len() == 1 && told[0].what.contains("cmd: is not allowed"), "{text}: {told:?}");
         assert!(!mark.exists(), "{text}");
     }
-    let told = layer("[server]\naudit_log = \"x\"\n", Whose::Here).faults;
-    assert!(told.len() == 1 && told[0].what.starts_with("server.audit_log is not allowed"), "{told:?}");
+    for setting in ["audit_log", "audit_otlp"] {
+        let told = layer(&format!("[server]\n{setting} = \"http://x\"\n"), Whose::Here).faults;
+        let expected = format!("server.{setting} is not allowed");
+        assert!(told.len() == 1 && told[0].what.starts_with(&expected), "{told:?}");
+    }
+}
+
+/// A file in a folder that others can write must not use up the memory of this machine, either.
+#[test]
+fn a_settings_file_cannot_lead_to_a_device_without_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tenure.toml");
+    for text in ["[database]\nurl_file = \"/dev/zero\"\n", "[webhooks.a]\nsecret_file = \"/dev/zero\"\n"] {
+        std::fs::write(&file, text).unwrap();
+        let told = Layer::of_file(&file, Whose::Here).faults;
+        assert!(told.len() == 1 && told[0].what.ends_with("/dev/zero: not a file"), "{text}: {told:?}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+    let told = Layer::of_file(&file, Whose::Here).faults;
+    assert!(told.len() == 1 && told[0].what.ends_with("not a file"), "{told:?}");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn a_program_in_a_sandbox_reaches_only_its_own_files() {
             "leave its cgroup",
             "echo $$ > /sys/fs/cgroup/cgroup.procs || echo $$ > /sys/fs/cgroup/unified/cgroup.procs",
         ),
-        ("read its supervisor's memory", "cat /proc/$PPID/environ"),
+        ("read the memory of its supervisor", "cat /proc/$PPID/environ"),
         ("write beside", "echo x > beside && cat beside"),
         ("write data", "echo x > $WEBJOBS_DATA_PATH/kept"),
         ("write a temporary file", "mktemp"),

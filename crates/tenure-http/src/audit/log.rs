@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tenure::records::{Append, Document, NewValue, Only, Put, Record, RecordKey, Subject, Writes, Written};
 use tenure::{Error, Fault, Name, Tenure, limits};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::chain::{self, Head};
+use super::export::ExportCounts;
 use super::{Act, AuditFile, JOURNAL};
 
 /// Retention of an entry.
@@ -35,6 +36,9 @@ pub(crate) struct NotWritten(Arc<str>);
 pub(crate) struct AuditLog {
     state: Mutex<State>,
     file: Option<AuditFile>,
+    /// Wakes the export of this server.
+    appended: Notify,
+    exported: ExportCounts,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +58,7 @@ struct Waiting {
 impl AuditLog {
     /// Creates a log that is also appended to a file.
     pub(crate) fn with_file(file: Option<AuditFile>) -> Self {
-        Self { state: Mutex::default(), file }
+        Self { file, ..Self::default() }
     }
 
     /// Appends an entry, and returns once it is durable.
@@ -70,6 +74,16 @@ impl AuditLog {
             tokio::spawn(write_all(Arc::clone(self), tenure.clone()));
         }
         told.await.unwrap_or_else(|_| Err(NotWritten("the server is shutting down".into())))
+    }
+
+    /// Waits until this server has appended entries.
+    pub(super) async fn appended(&self) {
+        self.appended.notified().await;
+    }
+
+    /// Returns the numbers of exported entries.
+    pub(crate) fn exported(&self) -> &ExportCounts {
+        &self.exported
     }
 
     /// Takes the next entries to write, and the head that they follow.
@@ -95,6 +109,7 @@ async fn write_all(log: Arc<AuditLog>, tenure: Tenure) {
         let outcome = match written {
             Ok((head, texts)) => {
                 log.lock().head = Some(head);
+                log.appended.notify_one();
                 if let Some(file) = &log.file {
                     texts.into_iter().for_each(|text| file.append(text));
                 }

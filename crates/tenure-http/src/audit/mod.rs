@@ -4,6 +4,7 @@ mod act;
 mod chain;
 mod change;
 mod check;
+mod export;
 mod file;
 mod log;
 mod refusals;
@@ -16,6 +17,7 @@ pub use file::AuditFile;
 
 pub(crate) use act::Act;
 pub(crate) use change::Detail;
+pub(crate) use export::{AuditExport, ExportCounts};
 pub(crate) use log::{AuditLog, KEEP};
 pub(crate) use refusals::{Refusals, record as record_refusal};
 pub(crate) use target::{Look, Target, caught};

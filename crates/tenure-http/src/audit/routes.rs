@@ -66,7 +66,7 @@ pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Resp
 }
 
 /// Returns an entry as JSON. An entry with a hash keeps its bytes, so that clients can verify it.
-fn document(entry: &JournalEntry) -> Option<Box<RawValue>> {
+pub(super) fn document(entry: &JournalEntry) -> Option<Box<RawValue>> {
     let text = entry.value.as_bytes();
     if chain::link(text).is_some() {
         let fields = std::str::from_utf8(text).ok()?.strip_prefix('{')?;

@@ -10,6 +10,8 @@ pub(crate) mod egress;
 pub(crate) mod end;
 pub(crate) mod event;
 pub(crate) mod feed;
+#[cfg(test)]
+mod fuzz;
 mod hearing;
 pub(crate) mod journal;
 mod known;

@@ -281,7 +281,7 @@ async fn next((first, mut following): Step) -> Option<(io::Result<Bytes>, Step)>
 
 /// Behind which line.
 #[derive(Debug, Clone, Copy)]
-struct Behind(u32, u32);
+pub(crate) struct Behind(u32, u32);
 
 impl Behind {
     fn the(line: &LogLine) -> Self {

@@ -1,5 +1,6 @@
 //! Metrics for Prometheus: what this server has seen, and how the store stands.
 
+mod export;
 mod requests;
 mod seen;
 mod standing;
@@ -80,6 +81,7 @@ pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Proble
     let (sent, dropped) = api.spans().counts().unwrap_or_default();
     text.value(&["sent"], sent as f64);
     text.value(&["dropped"], dropped as f64);
+    export::write(&mut text, api.exported_entries(), tenure.now());
     api.metrics().requests.write(&mut text);
     let headers = [(CONTENT_TYPE, format.content_type()), (CACHE_CONTROL, "no-store")];
     Ok((headers, text.end()).into_response())

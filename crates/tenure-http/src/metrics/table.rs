@@ -150,6 +150,15 @@ pub(super) const WEBHOOK_PENDING: Metric =
 pub(super) const BULK_RUNNING: Metric = gauge("tenure_bulk_running", &[], "Bulk operations in progress");
 pub(super) const SPANS: Metric =
     counter("tenure_spans_total", &["outcome"], "Trace spans sent to the collector or dropped");
+pub(super) const AUDIT_EXPORTED: Metric = counter(
+    "tenure_audit_exported_total",
+    &["outcome"],
+    "Audit entries that the collector accepted or refused",
+);
+pub(super) const AUDIT_EXPORT_FAILURES: Metric =
+    counter("tenure_audit_export_failures_total", &[], "Failed attempts to export audit entries");
+pub(super) const AUDIT_EXPORT_LAG: Metric =
+    gauge("tenure_audit_export_lag_seconds", &[], "Age of the oldest audit entry that waits for export");
 pub(super) const REQUESTS: Metric = histogram(
     "http_server_request_duration_seconds",
     &["http_request_method", "http_route", "http_response_status_code"],
@@ -197,6 +206,9 @@ pub(super) const ALL: &[&Metric] = &[
     &WEBHOOK_PENDING,
     &BULK_RUNNING,
     &SPANS,
+    &AUDIT_EXPORTED,
+    &AUDIT_EXPORT_FAILURES,
+    &AUDIT_EXPORT_LAG,
     &REQUESTS,
     &ACTIVE_REQUESTS,
 ];

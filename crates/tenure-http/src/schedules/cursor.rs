@@ -7,12 +7,12 @@ use tenure::{Invalid, Name, Origin, SlotCursor, Timestamp};
 use crate::wire::origin;
 
 /// The place of a record.
-pub(super) struct Place(pub SlotCursor);
+pub(crate) struct Place(pub SlotCursor);
 
 const ORIGINS: [Origin; 4] = [Origin::Schedule, Origin::Start, Origin::Trigger, Origin::Backfill];
 
 /// As text: nothing to be understood by anybody else.
-pub(super) fn text(cursor: &SlotCursor) -> String {
+pub(crate) fn text(cursor: &SlotCursor) -> String {
     format!("{}.{}.{}", cursor.slot.as_micros(), origin(cursor.origin), cursor.timer)
 }
 

@@ -4,7 +4,7 @@ pub(crate) mod act;
 pub(crate) mod backfill;
 pub(crate) mod bad;
 pub(crate) mod calendar;
-mod cursor;
+pub(crate) mod cursor;
 pub(crate) mod look;
 pub(crate) mod preview;
 pub(crate) mod set;

@@ -86,8 +86,7 @@ impl Hosts {
     }
 
     fn are(&self, host: &Authority) -> bool {
-        let has_odd_port = host.port().is_none() && host.as_str().len() > host.host().len();
-        self.names.contains(&host.host().to_ascii_lowercase()) && !has_odd_port
+        self.names.contains(&host.host().to_ascii_lowercase()) && is_plain(host)
     }
 }
 
@@ -109,10 +108,9 @@ impl Origin {
         let uri = url.parse::<Uri>().ok()?;
         let encrypted = uri.scheme_str()? == "https";
         let authority = uri.authority()?;
-        let has_odd_port = authority.port().is_none() && authority.as_str().len() > authority.host().len();
         let port = authority.port_u16().unwrap_or(usual_port(encrypted));
         let host = authority.host().to_ascii_lowercase();
-        (!has_odd_port).then_some(Self { encrypted, host, port })
+        is_plain(authority).then_some(Self { encrypted, host, port })
     }
 
     /// Returns true if a request names this host and port. A port that is omitted is the one of the scheme.
@@ -123,6 +121,13 @@ impl Origin {
             host.host().eq_ignore_ascii_case(&self.host) && port == self.port
         })
     }
+}
+
+/// Returns true if it is a host, with or without a port, and nothing else.
+fn is_plain(authority: &Authority) -> bool {
+    let rest = authority.as_str().strip_prefix(authority.host());
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
 }
 
 fn usual_port(encrypted: bool) -> u16 {
@@ -237,6 +242,9 @@ mod tests {
             "",
             "127.0.0.2",
             "localhost:evil",
+            "localhost:[]:4",
+            "user@localhost:80",
+            "localhost:+80",
             "localhost:99999",
         ] {
             assert_eq!(addressed(&[host]), Addressed::Elsewhere, "{host}");

@@ -2,6 +2,8 @@
 
 mod around;
 mod crowd;
+#[cfg(test)]
+mod fuzz;
 mod heads;
 mod hosts;
 mod impatient;
@@ -35,7 +37,7 @@ use crate::access::rates::Rates;
 use crate::access::strangers::{Remote, Strangers};
 use crate::access::{Access, ClientCertificate};
 use crate::api::{Api, Rules};
-use crate::audit::{AuditLog, Refusals};
+use crate::audit::{AuditExport, AuditLog, Refusals};
 use crate::jobs::budget::WaitingJobs;
 use crate::metrics::KindLabels;
 use crate::push::pusher::Pusher;
@@ -208,6 +210,8 @@ impl Server {
         let more = around::until_the_end(self.more, &api);
         let app = around::wrapped(router(&api).merge(more), hosts, &api);
         let clock = self.tenure.store().clock();
+        let export = self.options.audit_collector.clone().filter(|_| !api.is_read_only());
+        let export = export.map(|collector| AuditExport::start(collector, &self.tenure, &self.audit));
         let firings = api.spans().is_on().then(|| tokio::spawn(firing::tell(api.clone())));
         let _telling = (!api.is_read_only()).then(|| UntilDropped::telling(&api));
         let _renewal = self.tls.clone().map(|tls| UntilDropped(tokio::spawn(tls.watch())));
@@ -284,6 +288,9 @@ impl Server {
         tokio::join!(answered, pushed);
         if let Some(firings) = firings {
             firings.abort();
+        }
+        if let Some(export) = export {
+            export.end(&*clock).await;
         }
         telling_spans.end(&*clock).await;
     }

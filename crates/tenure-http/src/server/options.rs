@@ -8,6 +8,7 @@ use crate::access::Access;
 use crate::audit::AuditFile;
 use crate::callbacks::{Egress, Network};
 use crate::hide::Hiding;
+use crate::otlp::Collector;
 use crate::quota;
 use crate::spans::Traces;
 
@@ -41,6 +42,8 @@ pub struct Options {
     pub kinds_together: bool,
     /// File that gets each audit entry as a line of JSON, if any.
     pub audit_file: Option<AuditFile>,
+    /// Collector that gets each audit entry of the store as an OTLP log record, if any. A read-only server sends none.
+    pub audit_collector: Option<Collector>,
     /// Trace collector, if any.
     pub traces: Option<Traces>,
     /// Time that a client has to send the request head.
@@ -86,6 +89,7 @@ impl Default for Options {
             hiding: Hiding::default(),
             kinds_together: false,
             audit_file: None,
+            audit_collector: None,
             traces: None,
             head_within: Duration::from_secs(10),
             // Longer than common clients and proxies keep a connection in their pools: they close it first.

@@ -7,7 +7,6 @@ mod export;
 pub(crate) mod firing;
 mod span;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,62 +16,34 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use crate::otlp::Value;
 pub(crate) use context::Context;
-pub(crate) use span::{Kind, Span, Value};
+pub(crate) use span::{Kind, Span};
 
-use crate::callbacks::caller::Caller;
-use crate::callbacks::target::Target;
+use crate::otlp::Collector;
 
 /// Spans that wait to be told; what comes beyond that is left out.
 const WAITING: usize = 8_192;
 
 /// Settings of trace export.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Traces {
-    /// URL of the collector: OTLP over HTTP in JSON, such as `http://127.0.0.1:4318/v1/traces`.
-    pub endpoint: String,
-    /// Headers for the collector, such as an API key.
-    pub headers: Vec<(String, String)>,
-    /// Service name.
-    pub service: String,
-    /// Additional resource attributes.
-    pub attributes: Vec<(String, String)>,
+    /// The collector.
+    pub collector: Collector,
     /// Share of traces that are sampled, from 0 to 1, for traces that begin here.
     pub share: f64,
     /// Follows the sampling decision of the parent trace, whatever the share.
     pub as_parent: bool,
 }
 
-/// Without the values of the headers, which may be secret.
-impl fmt::Debug for Traces {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("Traces")
-            .field("headers", &headers)
-            .field("service", &self.service)
-            .field("attributes", &self.attributes)
-            .field("share", &self.share)
-            .field("as_parent", &self.as_parent)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Traces {
-    /// Sends all traces to this collector.
+    /// Sends all traces to this URL of a collector, such as `http://127.0.0.1:4318/v1/traces`.
     ///
     /// # Errors
     /// An invalid URL.
     pub fn to(endpoint: &str) -> Result<Self, Invalid> {
-        Target::read(endpoint).map_err(|wrong| Invalid { field: "endpoint".to_owned(), ..wrong })?;
-        Ok(Self {
-            endpoint: endpoint.to_owned(),
-            headers: Vec::new(),
-            service: "tenure".to_owned(),
-            attributes: Vec::new(),
-            share: 1.0,
-            as_parent: true,
-        })
+        Ok(Self { collector: Collector::at(endpoint)?, share: 1.0, as_parent: true })
     }
 }
 
@@ -107,8 +78,7 @@ impl Spans {
         let closing = CancellationToken::new();
         let Some(traces) = traces else { return (Self::default(), Telling { closing, task: None }) };
         let ((to, from), told) = (mpsc::channel(WAITING), Arc::new(Told::default()));
-        let caller = Caller::of_operator(Arc::clone(clock));
-        let export = export::Export::new(traces.clone(), caller, Arc::clone(clock), Arc::clone(&told));
+        let export = export::Export::new(traces.collector.clone(), Arc::clone(clock), Arc::clone(&told));
         let task = Some(tokio::spawn(export.run(from, closing.clone())));
         let on = On { to, share: traces.share, as_parent: traces.as_parent, told };
         (Self(Some(Arc::new(on))), Telling { closing, task })
@@ -184,18 +154,5 @@ impl Telling {
             _ = task => {}
             () = clock.sleep(WITHIN) => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_key_for_a_collector_is_not_printed() {
-        let mut traces = Traces::to("https://collector.example/v1/traces?key=canary").unwrap();
-        traces.headers.push(("x-api-key".to_owned(), "canary".to_owned()));
-        let printed = format!("{traces:?}");
-        assert!(printed.contains("x-api-key") && !printed.contains("canary"), "{printed}");
     }
 }

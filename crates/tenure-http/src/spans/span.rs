@@ -4,6 +4,7 @@ use serde_json::{Map, json};
 use tenure::Timestamp;
 
 use super::context::Context;
+use crate::otlp::{Value, attribute, nanos};
 use crate::secret::hex;
 
 /// What part a span has in a trace.
@@ -13,13 +14,6 @@ pub(crate) enum Kind {
     Client,
     Producer,
     Consumer,
-}
-
-/// What is said of a span.
-#[derive(Debug, Clone)]
-pub(crate) enum Value {
-    Text(String),
-    Number(i64),
 }
 
 /// A span that has ended.
@@ -67,17 +61,4 @@ impl Span {
         }
         span.into()
     }
-}
-
-fn nanos(at: Timestamp) -> String {
-    (i128::from(at.as_micros()) * 1_000).to_string()
-}
-
-/// A name and its value, as OTLP writes them.
-pub(super) fn attribute(name: &str, value: &Value) -> serde_json::Value {
-    let value = match value {
-        Value::Text(text) => json!({ "stringValue": text }),
-        Value::Number(number) => json!({ "intValue": number.to_string() }),
-    };
-    json!({ "key": name, "value": value })
 }

@@ -5,6 +5,7 @@
 mod apps;
 mod asking;
 mod audit;
+mod audit_export;
 mod bodies;
 mod bulk;
 mod crew;

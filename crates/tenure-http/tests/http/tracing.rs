@@ -45,8 +45,8 @@ fn said(span: &Value, name: &str) -> Value {
 async fn one_trace_leads_from_the_request_to_the_end_of_the_attempt() {
     let place = Place::new();
     let (collector, serving) = traced(&place, |traces| {
-        traces.service = "jobs".to_owned();
-        traces.headers = vec![("x-key".to_owned(), "secret".to_owned())];
+        traces.collector.service = "jobs".to_owned();
+        traces.collector.headers = vec![("x-key".to_owned(), "secret".to_owned())];
     })
     .await;
     let parent = format!("traceparent: 00-{TRACE}-00f067aa0ba902b7-01");

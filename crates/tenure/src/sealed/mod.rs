@@ -5,6 +5,8 @@ mod calls;
 mod claims;
 mod envelope;
 mod events;
+#[cfg(test)]
+mod fuzz;
 mod keyring;
 mod rotation;
 mod search;

@@ -3,6 +3,8 @@
 //! Words stand side by side and all of them hold; what stands behind a colon with commas between is one of these; a `-`
 //! before a word says that it does not hold.
 
+#[cfg(test)]
+mod fuzz;
 mod lex;
 mod range;
 #[cfg(test)]

@@ -153,7 +153,8 @@ fn unfolded(text: &str) -> String {
     for line in text.lines() {
         let upper = line.trim_start().to_ascii_uppercase();
         let begins = LINES.iter().chain(&["RRULE", "FREQ=", "EXRULE"]).any(|name| upper.starts_with(name));
-        if begins || !line.starts_with([' ', '\t']) {
+        // The first line continues none.
+        if begins || whole.is_empty() || !line.starts_with([' ', '\t']) {
             whole.push(' ');
             whole.push_str(line);
         } else {

@@ -1,6 +1,8 @@
 //! TLS of a server: handshakes with a bound, client certificates, and new files without a restart.
 
 mod files;
+#[cfg(test)]
+mod fuzz;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
