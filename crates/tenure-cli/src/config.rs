@@ -241,6 +241,7 @@ fn example(setting: &crate::settings::Setting) -> String {
         (_, Some(default)) => format!("{default:?}"),
         (Kind::Texts, None) => "[\"jobs.example.com\"]".to_owned(),
         (Kind::Networks, None) => "[\"10.1.0.0/16\"]".to_owned(),
+        (Kind::Grants, None) => "[\"unix-user:deploy=manage\"]".to_owned(),
         (Kind::Egress, None) => "[\"hooks.example.com:8443\"]".to_owned(),
         (Kind::File, None) => format!("\"{}.pem\"", setting.parts().1),
         (Kind::Span, None) => "\"5s\"".to_owned(),

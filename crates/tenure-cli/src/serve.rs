@@ -9,7 +9,8 @@ use axum::Router;
 use clap::Args;
 use tenure::{Keyring, OpenOptions, PostgresOptions, Tenure, Worker};
 use tenure_http::{
-    Access, AuditFile, Egress, Hiding, Network, Options, Server, TlsFiles, deliveries_that_hide,
+    Access, AuditFile, Egress, Grant, Grants, Hiding, Network, Options, Server, TlsFiles,
+    deliveries_that_hide,
 };
 use tenure_ui::Dashboard;
 use tokio_util::sync::CancellationToken;
@@ -98,6 +99,7 @@ impl Plan {
         options.tls = tls(settings)?;
         options.egress = declared::may_call(settings);
         options.trusted_proxies = networks(settings, "server.trusted_proxies")?;
+        options.grants = grants(settings)?;
         options.audit_file = settings.text("server.audit_log").map(audit_file).transpose()?;
         let works = settings.is_on("server.worker");
         options.pushes = works;
@@ -153,6 +155,12 @@ fn audit_file(path: &str) -> Result<AuditFile, Failure> {
 fn networks(settings: &Resolved, name: &str) -> Result<Vec<Network>, Failure> {
     let ranges = settings.list(name).iter().map(|range| range.parse::<Network>());
     ranges.collect::<Result<_, _>>().map_err(|wrong| Failure::Invalid(format!("{name}: {wrong}")))
+}
+
+fn grants(settings: &Resolved) -> Result<Grants, Failure> {
+    let rules = settings.list("server.grants").iter().map(|rule| rule.parse::<Grant>());
+    let rules = rules.collect::<Result<_, _>>().map_err(|wrong| Failure::Library(wrong.into()))?;
+    Ok(Grants::new(rules))
 }
 
 /// How long it goes on answering if nobody says so: somewhere a balancer has to notice, and at a terminal nobody does.

@@ -18,6 +18,7 @@ mod bulk;
 mod callbacks;
 mod capabilities;
 mod events;
+mod grants;
 mod health;
 mod hide;
 mod id;
@@ -59,6 +60,7 @@ pub use access::{
 pub use asked::Asked;
 pub use audit::{AuditFile, Caller, Source, check_audit};
 pub use callbacks::{Deliverer, Egress, EgressRule, Network, deliveries, deliveries_that_hide};
+pub use grants::{Grant, Grants};
 pub use hide::Hiding;
 pub use items::Items;
 pub use openapi::Words;

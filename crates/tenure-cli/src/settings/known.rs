@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use tenure_http::{EgressRule, Network};
+use tenure_http::{EgressRule, Grant, Network};
 use tracing_subscriber::EnvFilter;
 
 use crate::client::{base, bases};
@@ -59,6 +59,8 @@ pub(crate) enum Kind {
     Networks,
     /// Hosts and networks that the server may call.
     Egress,
+    /// Grants of scopes to users, certificates and groups.
+    Grants,
     /// What is told in the log.
     Level,
 }
@@ -161,6 +163,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         flag: flag("auth", "HOW"),
         default: Some("open"),
         about: "Authentication: open, or tokens to require an access token (see `tenure token create`)",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.grants",
+        kind: Kind::Grants,
+        flag: flag("grant", "RULE"),
+        about: "Scopes of clients without an access token, such as unix-user:deploy=manage or \
+                cert:spiffe://corp/worker/*=work (repeatable)",
         ..PLAIN
     },
     Setting {
@@ -420,7 +430,7 @@ impl Setting {
     /// Whether it takes several values.
     pub(crate) fn is_list(&self) -> bool {
         match self.kind {
-            Kind::Texts | Kind::Networks | Kind::Egress => true,
+            Kind::Texts | Kind::Networks | Kind::Egress | Kind::Grants => true,
             Kind::Text
             | Kind::File
             | Kind::Url
@@ -456,6 +466,7 @@ impl Setting {
             Kind::Choice(allowed) => Err(format!("expected {}", allowed.join(", "))),
             Kind::Networks => value.parse::<Network>().map(drop).map_err(|wrong| wrong.to_string()),
             Kind::Egress => value.parse::<EgressRule>().map(drop).map_err(|wrong| wrong.to_string()),
+            Kind::Grants => value.parse::<Grant>().map(drop).map_err(|wrong| wrong.to_string()),
             Kind::Level => EnvFilter::try_new(value).map(drop).map_err(|wrong| {
                 format!("{wrong}; expected a level such as info, or info,tenure_sqlite=debug")
             }),
@@ -491,6 +502,7 @@ mod tests {
             ("server.public_url", "jobs.example.com"),
             ("server.allow_callback_to", "10.0.0.0/99"),
             ("server.egress_allow", "https://hooks.example.com"),
+            ("server.grants", "deploy=manage"),
             ("log.level", "tenure=loud"),
             ("database.url", ""),
         ] {

@@ -7,6 +7,7 @@ use super::TlsFiles;
 use crate::access::Access;
 use crate::audit::AuditFile;
 use crate::callbacks::{Egress, Network};
+use crate::grants::Grants;
 use crate::hide::Hiding;
 use crate::quota;
 use crate::spans::Traces;
@@ -23,6 +24,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Authentication mode.
     pub access: Access,
+    /// Scopes of clients without an access token, such as local users and client certificates.
+    pub grants: Grants,
     /// Refuses every change.
     pub read_only: bool,
     /// Addresses that webhooks and push endpoints may use. Pass the same to
@@ -76,6 +79,7 @@ impl Default for Options {
             tls: None,
             hosts: Vec::new(),
             access: Access::default(),
+            grants: Grants::default(),
             read_only: false,
             egress: Egress::default(),
             pushes: true,
