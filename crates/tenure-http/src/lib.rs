@@ -55,7 +55,7 @@ pub mod wire;
 mod workers;
 
 pub use access::{
-    Access, AccessToken, NewAccessToken, Reach, Remote, Scope, TokenError, TokenQuotas, Tokens,
+    Access, AccessToken, NewAccessToken, Principal, Reach, Remote, Scope, TokenError, TokenQuotas, Tokens,
 };
 pub use asked::Asked;
 pub use audit::{AuditFile, Caller, Source, check_audit};
@@ -65,7 +65,7 @@ pub use hide::Hiding;
 pub use items::Items;
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
-pub use server::{Options, ServeError, Server, Tls, TlsError, TlsFiles};
+pub use server::{Options, ServeError, Server, SocketFile, Tls, TlsError, TlsFiles};
 pub use site::PublicOrigin;
 pub use spans::Traces;
 pub use trace::traced;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::Target;
 use super::change::{difference, shown};
-use crate::access::{Remote, Who, parts};
+use crate::access::{NoGrant, Remote, Who, parts};
 use crate::api::asks_to_reveal;
 use crate::hide::Hiding;
 
@@ -111,7 +111,8 @@ impl Act {
             path.push_str(REVEALS);
         }
         let caller = request.extensions().get::<Caller>().cloned().unwrap_or_default();
-        let actor = who.name().map(str::to_owned).or(caller.actor);
+        let refused = request.extensions().get::<NoGrant>().map(|refused| refused.name.to_string());
+        let actor = who.name().map(str::to_owned).or(caller.actor).or(refused);
         let header = request.headers().get("x-request-id").and_then(|id| id.to_str().ok());
         Self {
             who: cut(&actor.unwrap_or_else(|| "anonymous".to_owned()), TEXT_BYTES),

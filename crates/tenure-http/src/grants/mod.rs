@@ -17,6 +17,8 @@ pub(crate) use subject::{Account, CertificateNames};
 
 /// Longest grant, in bytes.
 const GRANT_BYTES: usize = 1_024;
+/// The scopes of a grant that gives none, such as to the server's own user in place of `admin`.
+const NO_SCOPES: &str = "none";
 /// An example of each kind of grant, for errors.
 const EXAMPLES: &str = "KIND:NAME=SCOPES, such as unix-user:deploy=manage, unix-group:ops=read, \
                         cert:spiffe://corp/worker/*=work or group:ops=read+enqueue";
@@ -77,6 +79,11 @@ impl Grants {
         self.of(|subject| account.is(subject))
     }
 
+    /// Returns `true` if a grant is for this local user alone, by name or number.
+    pub(crate) fn names(&self, account: &Account) -> bool {
+        self.0.iter().any(|grant| grant.subject.is_one_user() && account.is(&grant.subject))
+    }
+
     /// Returns the scopes of a client certificate, and the name that the first matching grant matches.
     pub(crate) fn of_certificate(&self, names: &CertificateNames) -> Option<(String, Vec<Scope>)> {
         let name = self.0.iter().find_map(|grant| names.matched(&grant.subject))?;
@@ -102,6 +109,9 @@ impl FromStr for Grant {
         let (subject, scopes) = text.rsplit_once('=').ok_or_else(wrong)?;
         let (kind, name) = subject.split_once(':').ok_or_else(wrong)?;
         let subject = Subject::of(kind, name)?.ok_or_else(wrong)?;
+        if scopes == NO_SCOPES {
+            return Ok(Self { subject, scopes: Vec::new() });
+        }
         let scopes = scopes.split('+').map(str::parse).collect::<Result<Vec<Scope>, _>>()?;
         Ok(Self { subject, scopes: sorted(scopes) })
     }
@@ -110,6 +120,9 @@ impl FromStr for Grant {
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scopes: Vec<&str> = self.scopes.iter().map(|scope| scope.as_str()).collect();
+        if scopes.is_empty() {
+            return write!(f, "{}={NO_SCOPES}", self.subject);
+        }
         write!(f, "{}={}", self.subject, scopes.join("+"))
     }
 }
@@ -134,6 +147,7 @@ mod tests {
             "unix-user:deploy=manage",
             "unix-user:1000=enqueue+work",
             "unix-user:*=read",
+            "unix-user:tenure=none",
             "unix-group:ops=read",
             "cert:spiffe://corp/worker/*=work",
             "cert:worker-1.corp.example=work",

@@ -60,6 +60,11 @@ impl Subject {
             _ => None,
         })
     }
+
+    /// Returns `true` for one local user, named without a star.
+    pub(super) fn is_one_user(&self) -> bool {
+        matches!(self, Self::User(Pattern::Equals(_)))
+    }
 }
 
 impl CertificatePattern {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::TlsFiles;
+use super::{SocketFile, TlsFiles};
 use crate::access::Access;
 use crate::audit::AuditFile;
 use crate::callbacks::{Egress, Network};
@@ -18,6 +18,10 @@ use crate::spans::Traces;
 pub struct Options {
     /// Address to listen on; default: loopback only.
     pub bind: SocketAddr,
+    /// Unix socket to listen on as well, for local users with a grant. It requires [`Access::Tokens`].
+    pub socket: Option<SocketFile>,
+    /// Listens only on the Unix socket, not on `bind`.
+    pub only_socket: bool,
     /// Certificate and key of a server that speaks TLS. Default: plain HTTP.
     pub tls: Option<TlsFiles>,
     /// Additional host names under which the server may be addressed, without a port.
@@ -76,6 +80,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             bind: SocketAddr::from(([127, 0, 0, 1], 8368)),
+            socket: None,
+            only_socket: false,
             tls: None,
             hosts: Vec::new(),
             access: Access::default(),
