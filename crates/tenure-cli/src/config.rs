@@ -243,11 +243,13 @@ fn example(setting: &crate::settings::Setting) -> String {
         (Kind::Networks, None) => "[\"10.1.0.0/16\"]".to_owned(),
         (Kind::Grants, None) => "[\"unix-user:deploy=manage\"]".to_owned(),
         (Kind::Egress, None) => "[\"hooks.example.com:8443\"]".to_owned(),
+        (Kind::File, None) if setting.name == "server.socket" => "\"/run/tenure/tenure.sock\"".to_owned(),
         (Kind::File, None) => format!("\"{}.pem\"", setting.parts().1),
         (Kind::Span, None) => "\"5s\"".to_owned(),
         (Kind::Url | Kind::Urls, None) => "\"https://jobs.example.com\"".to_owned(),
         (Kind::Text | Kind::Address | Kind::Choice(_) | Kind::Level, None) => match setting.name {
             "database.url" => "\"jobs.db\"".to_owned(),
+            "server.socket_group" => "\"tenure\"".to_owned(),
             "database.encryption_keys" => "\"file:/etc/tenure/keys\"".to_owned(),
             _ => "\"http://127.0.0.1:4318\"".to_owned(),
         },

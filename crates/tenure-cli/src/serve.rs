@@ -9,7 +9,7 @@ use axum::Router;
 use clap::Args;
 use tenure::{Keyring, OpenOptions, PostgresOptions, Tenure, Worker};
 use tenure_http::{
-    Access, AuditFile, Egress, Grant, Grants, Hiding, Network, Options, Server, TlsFiles,
+    Access, AuditFile, Egress, Grant, Grants, Hiding, Network, Options, Server, SocketFile, TlsFiles,
     deliveries_that_hide,
 };
 use tenure_ui::Dashboard;
@@ -25,7 +25,7 @@ use crate::manager::Manager;
 use crate::reload::Reload;
 use crate::screen::{Screen, Tone, complain};
 use crate::secrets;
-use crate::settings::{Env, Flags, Layer, Resolved};
+use crate::settings::{Env, Flags, Layer, NO_ADDRESS, Resolved};
 use crate::span::span;
 use crate::traces;
 
@@ -77,7 +77,11 @@ impl Plan {
             return Err(Failure::Usage(why.to_owned()));
         };
         let mut options = Options::default();
-        options.bind = settings.parsed("server.bind", str::parse)?.unwrap_or(options.bind);
+        options.only_socket = settings.text("server.bind") == Some(NO_ADDRESS);
+        if !options.only_socket {
+            options.bind = settings.parsed("server.bind", str::parse)?.unwrap_or(options.bind);
+        }
+        options.socket = socket(settings)?;
         options.hosts = settings.list("server.hosts").to_vec();
         let number = |text: &str| {
             text.parse::<u32>().map_err(|_| format!("invalid number {text:?}; expected a whole number"))
@@ -132,6 +136,19 @@ impl Plan {
             .open(&self.url)
             .await?)
     }
+}
+
+/// Returns the Unix socket, if the settings name one.
+fn socket(settings: &Resolved) -> Result<Option<SocketFile>, Failure> {
+    let Some(path) = settings.text("server.socket") else { return Ok(None) };
+    let mut socket = SocketFile::new(path);
+    let mode = |text: &str| {
+        let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+        mode.ok_or_else(|| format!("invalid mode {text:?}; expected octal digits such as 0660"))
+    };
+    socket.mode = settings.parsed("server.socket_mode", mode)?.unwrap_or(socket.mode);
+    socket.group = settings.text("server.socket_group").map(str::to_owned);
+    Ok(Some(socket))
 }
 
 /// Returns the files of TLS, if the settings name them.
@@ -270,8 +287,13 @@ fn introduce(tenure: &Tenure, server: &Server, plan: &Plan, screen: &Screen) {
     };
     line("database", &tenure.store().describe());
     let scheme = if plan.options.tls.is_some() { "https" } else { "http" };
-    line("http", &format!("{scheme}://{}, OpenAPI at /openapi.json", server.address()));
-    line("dashboard", &format!("{scheme}://{}/ui/", server.address()));
+    if !plan.options.only_socket {
+        line("http", &format!("{scheme}://{}, OpenAPI at /openapi.json", server.address()));
+        line("dashboard", &format!("{scheme}://{}/ui/", server.address()));
+    }
+    if let Some(socket) = &plan.options.socket {
+        line("socket", &format!("unix:{}, for local users with a grant", socket.path.display()));
+    }
     let who = match plan.options.access {
         Access::Open => "open: no access token needed at this address",
         Access::Tokens => {

@@ -88,6 +88,9 @@ const PLAIN: Setting = Setting {
     about: "",
 };
 
+/// The address of a server that listens only on its Unix socket.
+pub(crate) const NO_ADDRESS: &str = "none";
+
 /// All of them, in the order in which they are shown.
 pub(crate) const KNOWN: &[Setting] = &[
     Setting {
@@ -118,7 +121,27 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Address,
         flag: flag("bind", "ADDRESS:PORT"),
         default: Some("127.0.0.1:8368"),
-        about: "Address to listen on; other than loopback only with --auth tokens",
+        about: "Address to listen on, or none with --socket; other than loopback only with --auth tokens",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.socket",
+        kind: Kind::File,
+        flag: flag("socket", "PATH"),
+        about: "Unix socket to listen on as well, for local users with a grant; needs --auth tokens",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.socket_mode",
+        flag: flag("socket-mode", "MODE"),
+        default: Some("0600"),
+        about: "Permission bits of the Unix socket, in octal",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.socket_group",
+        flag: flag("socket-group", "GROUP"),
+        about: "Group of the Unix socket, by name or number [default: that of the process]",
         ..PLAIN
     },
     Setting {
@@ -323,7 +346,8 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Urls,
         variable: Some("TENURE_URL"),
         default: Some(crate::client::USUAL),
-        about: "URL of the server that commands use, or of several servers of one store, separated by commas",
+        about: "URL of the server that commands use, such as unix:/run/tenure.sock, or of several servers of one store, \
+                separated by commas",
         ..PLAIN
     },
     Setting {
@@ -456,10 +480,11 @@ impl Setting {
             Kind::Urls => bases(value).map(drop).map_err(|_| {
                 "expected a URL such as https://jobs.example.com, or several, separated by commas".to_owned()
             }),
+            Kind::Address if value == NO_ADDRESS => Ok(()),
             Kind::Address => value
                 .parse::<SocketAddr>()
                 .map(drop)
-                .map_err(|_| "expected an address and a port, such as 127.0.0.1:8368".to_owned()),
+                .map_err(|_| "expected an address and a port, such as 127.0.0.1:8368, or none".to_owned()),
             Kind::Span => span(value).map(drop),
             Kind::Bool => value.parse::<bool>().map(drop).map_err(|_| "expected true or false".to_owned()),
             Kind::Choice(allowed) if allowed.contains(&value) => Ok(()),
