@@ -117,6 +117,11 @@ async fn write(tenure: &Tenure, used: &[(String, Timestamp)]) -> Result<(), Erro
     Ok(())
 }
 
+/// Removes the last use of a token, together with the token.
+pub(super) fn removal(key: &RecordKey) -> Result<Put, Invalid> {
+    Ok(Put { shelf: shelf()?, key: key.clone(), only: Only::Any, to: None })
+}
+
 /// Returns the beginning of a minute.
 fn minute(at: Timestamp) -> Timestamp {
     let past = at.since(Timestamp::EPOCH).as_micros() % MINUTE.as_micros();

@@ -255,8 +255,10 @@ impl<'a> Tokens<'a> {
     pub async fn revoke(&self, id: &str) -> Result<bool, TokenError> {
         let (shelf, key) = (shelf()?, RecordKey::new(id)?);
         let Some(there) = self.tenure.store().record(&shelf, &key).await? else { return Ok(false) };
+        let used = last_used::removal(&key)?;
         let put = Put { shelf, key, only: Only::Version(there.version), to: None };
-        Ok(matches!(self.write(put).await?, Written::Done { .. }))
+        let writes = Writes { records: vec![put, used], ..Writes::default() };
+        Ok(matches!(self.tenure.store().write_records(writes).await?, Written::Done { .. }))
     }
 
     /// The one with this id, and the digest of its secret.

@@ -40,5 +40,6 @@ mod telling;
 mod tls;
 mod together;
 mod tracing;
+mod used;
 mod webhooks;
 mod workers;
