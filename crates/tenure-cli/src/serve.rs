@@ -116,6 +116,10 @@ impl Plan {
         options.traces = traces::wanted(settings.text("telemetry.otlp"))?;
         options.access =
             if settings.text("server.auth") == Some("tokens") { Access::Tokens } else { Access::Open };
+        if options.access == Access::Open && !settings.list("server.grants").is_empty() {
+            let why = "grants need authentication; set --auth tokens";
+            return Err(Failure::Usage(why.to_owned()));
+        }
         Ok(Self {
             url: url_of(&secrets::resolve("database.url", url)?),
             keys: keys::keyring_at(settings.text(keys::SETTING))?,

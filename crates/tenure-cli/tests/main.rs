@@ -35,6 +35,7 @@ mod settings;
 mod stops;
 mod terminal;
 mod token;
+mod unix_socket;
 mod unreadable;
 mod webhook;
 mod without_server;
