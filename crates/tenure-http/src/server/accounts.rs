@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use axum::http::header::{COOKIE, FORWARDED, ORIGIN, REFERER, VIA};
 
+use super::socket::Own;
 use crate::access::{NoGrant, Principal, Scope};
 use crate::grants::{Account, Grants};
 
@@ -33,12 +34,12 @@ pub(super) struct LocalUser {
 impl LocalUser {
     /// Looks up a user and its scopes, by the numbers that the kernel reports. The server's own user is `admin`, unless a
     /// grant names it.
-    pub(super) fn find((uid, gid): (u32, u32), own: u32, grants: &Grants) -> Self {
+    pub(super) fn find((uid, gid): (u32, u32), own: Own, grants: &Grants) -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         Self::of(&account((uid, gid), &read(USERS), &read(GROUPS)), own, grants)
     }
 
-    fn of(account: &Account, own: u32, grants: &Grants) -> Self {
+    fn of(account: &Account, Own(own): Own, grants: &Grants) -> Self {
         let name = account.name.clone().unwrap_or_else(|| account.uid.to_string());
         let granted = grants.of_account(account);
         let is_admin = account.uid == own && !grants.names(account);
@@ -103,7 +104,7 @@ mod tests {
 
     fn scopes(uid: u32, grants: &[&str]) -> Vec<Scope> {
         let grants = Grants::new(grants.iter().map(|grant| grant.parse().unwrap()).collect());
-        LocalUser::of(&account((uid, uid), USERS, GROUPS), 900, &grants).scopes
+        LocalUser::of(&account((uid, uid), USERS, GROUPS), Own(900), &grants).scopes
     }
 
     #[test]

@@ -53,8 +53,8 @@ use impatient::Impatient;
 pub use options::Options;
 use proxies::Proxies;
 use public::Public;
-use socket::Socket;
 pub use socket::SocketFile;
+use socket::{Own, Socket};
 pub use tls::{Tls, TlsError, TlsFiles};
 use worded::Worded;
 
@@ -288,8 +288,7 @@ impl Server {
             let read_within = self.options.read_within;
             let (stream, remote) = match stream {
                 Stream::Tcp(stream, remote) => (stream, remote),
-                Stream::Unix(stream, user) => {
-                    let own = self.socket.as_ref().map_or(user.0, |socket| socket.own);
+                Stream::Unix(stream, user, own) => {
                     let (grants, clock) = (Arc::clone(&grants), Arc::clone(&clock));
                     tokio::spawn(async move {
                         let found =
@@ -380,24 +379,24 @@ struct Accepted {
     permit: OwnedSemaphorePermit,
 }
 
-/// A new connection, with the address of its client, or the numbers of its user and group.
+/// A new connection, with the address of its client, or the numbers of its user and group and those of the server's user.
 enum Stream {
     Tcp(TcpStream, Remote),
-    Unix(UnixStream, (u32, u32)),
+    Unix(UnixStream, (u32, u32), Own),
 }
 
 impl Stream {
     fn origin(&self) -> Origin {
         match self {
             Self::Tcp(_, remote) => Origin::of(*remote),
-            Self::Unix(_, (uid, _)) => Origin::User(*uid),
+            Self::Unix(_, (uid, _), _) => Origin::User(*uid),
         }
     }
 
     fn turn_away(self, expects_tls: bool) {
         match self {
             Self::Tcp(stream, _) => turn_away(stream, expects_tls),
-            Self::Unix(stream, _) => turn_away(stream, false),
+            Self::Unix(stream, ..) => turn_away(stream, false),
         }
     }
 }
@@ -436,7 +435,7 @@ async fn accept_unix(socket: Option<&Socket>) -> std::io::Result<Stream> {
     let Some(socket) = socket else { return std::future::pending().await };
     let (stream, _) = socket.listener.accept().await?;
     let user = stream.peer_cred()?;
-    Ok(Stream::Unix(stream, (user.uid(), user.gid())))
+    Ok(Stream::Unix(stream, (user.uid(), user.gid()), socket.own))
 }
 
 /// Path of requests to this server: trusted proxies and the public URL.

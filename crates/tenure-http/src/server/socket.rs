@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::{Path, PathBuf};
 
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
 
 /// Permission bits of a mode.
 const PERMISSIONS: u32 = 0o777;
@@ -33,12 +33,23 @@ impl SocketFile {
     }
 }
 
+/// Number of the user that runs the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Own(pub u32);
+
+impl Own {
+    /// Asks the kernel, which names the same user to the other end of a connection.
+    fn of_this_process() -> Result<Self> {
+        let (one, _other) = UnixStream::pair()?;
+        Ok(Self(one.peer_cred()?.uid()))
+    }
+}
+
 /// A socket that listens. Its file is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) listener: UnixListener,
-    /// User that runs the server.
-    pub(super) own: u32,
+    pub(super) own: Own,
     path: PathBuf,
     /// Device and number of the file: another server may have replaced it.
     file: (u64, u64),
@@ -54,6 +65,7 @@ impl Socket {
             ));
         }
         check_free(&wanted.path)?;
+        let own = Own::of_this_process()?;
         // The file gets its name when its mode and group are right, and takes the place of an old one in one step.
         let new = beside(&wanted.path);
         let _ = std::fs::remove_file(&new);
@@ -62,7 +74,7 @@ impl Socket {
         if placed.is_err() {
             let _ = std::fs::remove_file(&new);
         }
-        let (own, file) = placed?;
+        let file = placed?;
         if wanted.mode & OTHERS != 0 {
             let path = wanted.path.display();
             tracing::warn!("every local user can connect to {path}; only those with a grant are served");
@@ -102,15 +114,15 @@ fn check_free(path: &Path) -> Result<()> {
     }
 }
 
-/// Sets mode and group of a new socket and gives it its name. Returns its owner, and its device and number.
-fn place(wanted: &SocketFile, new: &Path) -> Result<(u32, (u64, u64))> {
+/// Sets mode and group of a new socket and gives it its name. Returns its device and number.
+fn place(wanted: &SocketFile, new: &Path) -> Result<(u64, u64)> {
     if let Some(group) = &wanted.group {
         chown(new, None, Some(group_id(group)?))?;
     }
     std::fs::set_permissions(new, std::fs::Permissions::from_mode(wanted.mode))?;
     let found = std::fs::symlink_metadata(new)?;
     std::fs::rename(new, &wanted.path)?;
-    Ok((found.uid(), (found.dev(), found.ino())))
+    Ok((found.dev(), found.ino()))
 }
 
 /// Returns a name beside a path, for this process.
