@@ -9,7 +9,7 @@ use std::time::Duration;
 use tenure::records::{Document, NewValue, Only, Put, RecordKey, RecordsAsk, Writes};
 use tenure::{Error, Invalid, Name, Tenure, Timestamp, limits};
 
-use super::tokens::AccessToken;
+use super::tokens::{AccessToken, TokenError};
 use crate::api::Api;
 
 /// Shelf of the records, whose keys are token IDs.
@@ -39,10 +39,9 @@ impl LastUsed {
     /// Notes a use; returns `true` if the caller has to schedule the next write.
     fn note(&self, id: &str, now: Timestamp) -> bool {
         let mut pending = self.lock();
-        match pending.used.get_mut(id) {
-            Some(last) => *last = now.max(*last),
-            None if pending.used.len() < MOST => _ = pending.used.insert(id.to_owned(), now),
-            None => {}
+        if pending.used.len() < MOST || pending.used.contains_key(id) {
+            let last = pending.used.entry(id.to_owned()).or_insert(now);
+            *last = now.max(*last);
         }
         !std::mem::replace(&mut pending.is_scheduled, true)
     }
@@ -84,7 +83,7 @@ pub(super) async fn fill(
     tenure: &Tenure,
     behind: Option<&str>,
     tokens: &mut [AccessToken],
-) -> Result<(), Error> {
+) -> Result<(), TokenError> {
     let Some(last) = tokens.last().map(|token| token.id.clone()) else { return Ok(()) };
     let mut used = BTreeMap::new();
     let mut behind = behind.map(RecordKey::new).transpose()?;

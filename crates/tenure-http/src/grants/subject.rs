@@ -107,7 +107,9 @@ fn is_named(pattern: &Pattern, number: u32, name: Option<&str>) -> bool {
         Pattern::Equals(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
             digits.parse() == Ok(number)
         }
-        pattern => pattern.is_star() || name.is_some_and(|name| pattern.matches(name)),
+        Pattern::Equals(_) | Pattern::BeginsWith(_) => {
+            pattern.is_star() || name.is_some_and(|name| pattern.matches(name))
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use axum::http::header::{COOKIE, FORWARDED, ORIGIN, REFERER, VIA};
 
 use super::socket::Own;
 use crate::access::{NoGrant, Principal, Scope};
@@ -13,16 +12,8 @@ use crate::grants::{Account, Grants};
 const USERS: &str = "/etc/passwd";
 const GROUPS: &str = "/etc/group";
 /// Headers of a request that a proxy or a browser has sent, besides those that begin with `x-forwarded-` or `sec-`.
-const PASSED_ON: [&str; 8] = [
-    FORWARDED.as_str(),
-    VIA.as_str(),
-    ORIGIN.as_str(),
-    COOKIE.as_str(),
-    REFERER.as_str(),
-    "x-real-ip",
-    "x-client-ip",
-    "cf-connecting-ip",
-];
+const PASSED_ON: [&str; 8] =
+    ["forwarded", "via", "origin", "cookie", "referer", "x-real-ip", "x-client-ip", "cf-connecting-ip"];
 
 /// A user at the other end of a connection.
 #[derive(Debug, Clone)]
