@@ -239,6 +239,7 @@ fn example(setting: &crate::settings::Setting) -> String {
     match (setting.kind, setting.default) {
         (Kind::Bool, default) => default.unwrap_or("true").to_owned(),
         (_, Some(default)) => format!("{default:?}"),
+        (Kind::Texts, None) if setting.name == "oidc.scopes" => "[\"profile\", \"email\"]".to_owned(),
         (Kind::Texts, None) => "[\"jobs.example.com\"]".to_owned(),
         (Kind::Networks, None) => "[\"10.1.0.0/16\"]".to_owned(),
         (Kind::Grants, None) => "[\"unix-user:deploy=manage\"]".to_owned(),
@@ -250,6 +251,11 @@ fn example(setting: &crate::settings::Setting) -> String {
         (Kind::Text | Kind::Address | Kind::Choice(_) | Kind::Level, None) => match setting.name {
             "database.url" => "\"jobs.db\"".to_owned(),
             "server.socket_group" => "\"tenure\"".to_owned(),
+            "oidc.issuer" => "\"https://id.example.com\"".to_owned(),
+            "oidc.client_id" => "\"tenure\"".to_owned(),
+            "oidc.client_secret" => "\"file:/etc/tenure/oidc_secret\"".to_owned(),
+            "server.proxy_user_header" => "\"X-Forwarded-User\"".to_owned(),
+            "server.proxy_groups_header" => "\"X-Forwarded-Groups\"".to_owned(),
             "database.encryption_keys" => "\"file:/etc/tenure/keys\"".to_owned(),
             _ => "\"http://127.0.0.1:4318\"".to_owned(),
         },

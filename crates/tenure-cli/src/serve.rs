@@ -9,8 +9,8 @@ use axum::Router;
 use clap::Args;
 use tenure::{Keyring, OpenOptions, PostgresOptions, Tenure, Worker};
 use tenure_http::{
-    Access, AuditFile, Egress, Grant, Grants, Hiding, Network, Options, Server, SocketFile, TlsFiles,
-    deliveries_that_hide,
+    Access, AuditFile, Egress, Grant, Grants, Hiding, Network, OidcOptions, Options, Server, SocketFile,
+    TlsFiles, deliveries_that_hide,
 };
 use tenure_ui::Dashboard;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ use crate::reload::Reload;
 use crate::screen::{Screen, Tone, complain};
 use crate::secrets;
 use crate::settings::{Env, Flags, Layer, NO_ADDRESS, Resolved};
+use crate::sign_in;
 use crate::span::span;
 use crate::traces;
 
@@ -68,6 +69,7 @@ struct Plan {
     options: Options,
     fires: bool,
     delivers: bool,
+    oidc: Option<OidcOptions>,
 }
 
 impl Plan {
@@ -120,12 +122,15 @@ impl Plan {
             let why = "grants need authentication; set --auth tokens";
             return Err(Failure::Usage(why.to_owned()));
         }
+        options.proxy_sign_in = sign_in::proxy(settings, &options)?;
+        let oidc = sign_in::oidc(settings, &options)?;
         Ok(Self {
             url: url_of(&secrets::resolve("database.url", url)?),
             keys: keys::keyring_at(settings.text(keys::SETTING))?,
             schema: settings.text("database.schema").unwrap_or_default().to_owned(),
             delivers: works && !options.read_only,
             fires: settings.is_on("server.timers"),
+            oidc,
             options,
         })
     }
@@ -221,6 +226,11 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
     let pages = Dashboard::over(&tenure, server.contract())
         .read_only(read_only)
         .behind(&path_of(plan.options.public_url.as_deref()));
+    let oidc = plan.oidc.clone().map(|oidc| server.oidc(oidc)).transpose();
+    let pages = match oidc.map_err(|wrong| Failure::Library(wrong.into()))? {
+        Some(oidc) => pages.sign_in_with(oidc),
+        None => pages,
+    };
     let pages = pages.mounted();
     let server = server.merge(pages);
     introduce(&tenure, &server, &plan, &screen);

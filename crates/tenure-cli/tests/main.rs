@@ -32,6 +32,7 @@ mod selftest;
 mod serve;
 mod served;
 mod settings;
+mod sign_in;
 mod stops;
 mod terminal;
 mod token;

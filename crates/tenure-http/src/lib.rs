@@ -29,6 +29,7 @@ mod kinds;
 mod leases;
 mod limits;
 mod metrics;
+mod oidc;
 mod once;
 mod openapi;
 mod paging;
@@ -55,7 +56,8 @@ pub mod wire;
 mod workers;
 
 pub use access::{
-    Access, AccessToken, NewAccessToken, Principal, Reach, Remote, Scope, TokenError, TokenQuotas, Tokens,
+    Access, AccessToken, NewAccessToken, Principal, ProxiedPerson, ProxySignIn, Reach, Remote, Scope,
+    TokenError, TokenQuotas, Tokens,
 };
 pub use asked::Asked;
 pub use audit::{AuditFile, Caller, Source, check_audit};
@@ -63,6 +65,7 @@ pub use callbacks::{Deliverer, Egress, EgressRule, Network, deliveries, deliveri
 pub use grants::{Grant, Grants};
 pub use hide::Hiding;
 pub use items::Items;
+pub use oidc::{Oidc, OidcAttempt, OidcCallback, OidcError, OidcOptions, OidcRequest, OidcSignIn};
 pub use openapi::Words;
 pub use problem::{Problem, ProblemType};
 pub use server::{Options, ServeError, Server, SocketFile, Tls, TlsError, TlsFiles};

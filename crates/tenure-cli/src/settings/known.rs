@@ -243,6 +243,19 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.proxy_user_header",
+        flag: flag("proxy-user-header", "NAME"),
+        about: "Header in which a trusted proxy names the person that it has signed in to the dashboard, such as \
+                X-Forwarded-User",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.proxy_groups_header",
+        flag: flag("proxy-groups-header", "NAME"),
+        about: "Header in which that proxy lists the groups of the person, separated by commas",
+        ..PLAIN
+    },
+    Setting {
         name: "server.audit_log",
         flag: flag("audit-log", "FILE"),
         about: "Append each audit entry as a line of JSON to this file; SIGHUP opens it again",
@@ -310,6 +323,39 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Egress,
         flag: flag("egress-deny", "RULE"),
         about: "Host, *.domain or network that the server must not call, or * for all but --egress-allow (repeatable)",
+        ..PLAIN
+    },
+    Setting {
+        name: "oidc.issuer",
+        flag: flag("oidc-issuer", "URL"),
+        about: "OpenID Connect provider with which people sign in to the dashboard; needs --public-url and --grant",
+        ..PLAIN
+    },
+    Setting {
+        name: "oidc.client_id",
+        flag: flag("oidc-client-id", "ID"),
+        about: "Client ID that the provider knows this server by",
+        ..PLAIN
+    },
+    Setting {
+        name: "oidc.client_secret",
+        flag: flag("oidc-client-secret", "PLACE"),
+        is_secret: true,
+        about: "Client secret of a confidential client: file:PATH, env:NAME or cmd:PROGRAM",
+        ..PLAIN
+    },
+    Setting {
+        name: "oidc.scopes",
+        kind: Kind::Texts,
+        flag: flag("oidc-scope", "SCOPE"),
+        about: "Scope to request besides openid, in place of profile and email (repeatable)",
+        ..PLAIN
+    },
+    Setting {
+        name: "oidc.groups_claim",
+        flag: flag("oidc-groups-claim", "NAME"),
+        default: Some("groups"),
+        about: "Claim with the groups of a person; dots lead into objects, such as realm_access.roles",
         ..PLAIN
     },
     Setting {

@@ -12,6 +12,7 @@ use std::str::FromStr;
 use tenure::Invalid;
 
 use crate::access::Scope;
+use pattern::Pattern;
 use subject::Subject;
 pub(crate) use subject::{Account, CertificateNames};
 
@@ -21,7 +22,7 @@ const GRANT_BYTES: usize = 1_024;
 const NO_SCOPES: &str = "none";
 /// An example of each kind of grant, for errors.
 const EXAMPLES: &str = "KIND:NAME=SCOPES, such as unix-user:deploy=manage, unix-group:ops=read, \
-                        cert:spiffe://corp/worker/*=work or group:ops=read+enqueue";
+                        cert:spiffe://corp/worker/*=work, group:ops=read+enqueue or person:ada@corp.example=admin";
 
 /// A rule that gives scopes to a local user, a client certificate or a group.
 ///
@@ -67,6 +68,19 @@ impl Grants {
     #[must_use]
     pub fn of_groups(&self, groups: &[String]) -> Vec<Scope> {
         self.of(|subject| matches!(subject, Subject::Group(pattern) if groups.iter().any(|group| pattern.matches(group))))
+    }
+
+    /// Returns the scopes of a person with these names, who is a member of these groups.
+    pub(crate) fn of_person(&self, names: &[&str], groups: &[String]) -> Vec<Scope> {
+        let is_named = |pattern: &Pattern| names.iter().any(|name| pattern.matches(name));
+        let persons = self.of(|subject| matches!(subject, Subject::Person(pattern) if is_named(pattern)));
+        sorted([persons, self.of_groups(groups)].concat())
+    }
+
+    /// Returns `true` if a grant names people or groups of a sign-in.
+    #[must_use]
+    pub fn has_people(&self) -> bool {
+        self.has_groups() || self.0.iter().any(|grant| matches!(grant.subject, Subject::Person(_)))
     }
 
     /// Returns `true` if a grant names certificates.
@@ -153,6 +167,8 @@ mod tests {
             "cert:worker-1.corp.example=work",
             "cert:CN=billing=enqueue",
             "group:ops=admin",
+            "person:ada@corp.example=admin",
+            "person:*=read",
             "group:a:b=c=read",
         ] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), text);

@@ -20,6 +20,8 @@ pub(super) enum Subject {
     Certificate(CertificatePattern),
     /// A group that a sign-in reports.
     Group(Pattern),
+    /// A person who signs in.
+    Person(Pattern),
 }
 
 /// A pattern for one kind of name in a certificate. A common name never stands in for another kind: a CA may let
@@ -56,6 +58,7 @@ impl Subject {
             "unix-user" => Pattern::of(name).map(Self::User),
             "unix-group" => Pattern::of(name).map(Self::LocalGroup),
             "group" => Pattern::of(name).map(Self::Group),
+            "person" => Pattern::of(name).map(Self::Person),
             "cert" => CertificatePattern::of(name)?.map(Self::Certificate),
             _ => None,
         })
@@ -96,7 +99,7 @@ impl Account {
             Subject::LocalGroup(pattern) => {
                 self.groups.iter().any(|(gid, name)| is_named(pattern, *gid, name.as_deref()))
             }
-            Subject::Certificate(_) | Subject::Group(_) => false,
+            Subject::Certificate(_) | Subject::Group(_) | Subject::Person(_) => false,
         }
     }
 }
@@ -153,6 +156,7 @@ impl fmt::Display for Subject {
                 write!(f, "cert:{pattern}")
             }
             Self::Group(pattern) => write!(f, "group:{pattern}"),
+            Self::Person(pattern) => write!(f, "person:{pattern}"),
         }
     }
 }

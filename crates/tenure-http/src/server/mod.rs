@@ -27,7 +27,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tenure::{Clock, Tenure};
+use tenure::{Clock, Invalid, Tenure};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -36,11 +36,13 @@ use tokio::task::JoinHandle;
 use crate::access::last_used::LastUsed;
 use crate::access::rates::Rates;
 use crate::access::strangers::{Remote, Strangers};
-use crate::access::{Access, NoGrant, Principal};
+use crate::access::{Access, NoGrant, Principal, ProxySignIn};
 use crate::api::{Api, Rules};
 use crate::audit::{AuditLog, Refusals};
+use crate::grants::Grants;
 use crate::jobs::budget::WaitingJobs;
 use crate::metrics::KindLabels;
+use crate::oidc::{Oidc, OidcOptions};
 use crate::push::pusher::Pusher;
 use crate::quota::Quotas;
 use crate::routes;
@@ -88,6 +90,9 @@ pub enum ServeError {
     /// The server would listen nowhere.
     #[error("no address and no Unix socket to listen on; set --bind ADDRESS:PORT or --socket PATH")]
     Nowhere,
+    /// Any client could name a person, or the name would have no effect.
+    #[error("headers that name a person need --auth tokens and the address of the proxy in --trusted-proxy")]
+    ProxySignIn,
     /// The certificate or key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -127,6 +132,10 @@ impl Server {
         }
         if options.socket.is_none() && options.only_socket {
             return Err(ServeError::Nowhere);
+        }
+        let believes_proxy = options.access == Access::Tokens && !options.trusted_proxies.is_empty();
+        if options.proxy_sign_in.is_some() && !believes_proxy {
+            return Err(ServeError::ProxySignIn);
         }
         let clock = tenure.store().clock();
         let tls = options.tls.clone().map(|files| Tls::load(files, clock)).transpose()?;
@@ -184,6 +193,15 @@ impl Server {
     /// Returns the API routes under the rules of this server, for pages in the same program that call them.
     pub fn contract(&self) -> Router {
         router(&Api::new(&self.tenure, self.rules(Spans::default())))
+    }
+
+    /// Creates a sign-in with an identity provider. It shares the server's public URL, grants, limits and audit log.
+    ///
+    /// # Errors
+    /// An invalid setting.
+    pub fn oidc(&self, options: OidcOptions) -> Result<Oidc, Invalid> {
+        let api = Api::new(&self.tenure, self.rules(Spans::default()));
+        Oidc::new(api, options, self.options.grants.clone())
     }
 
     /// Returns the API routes without authentication, for the program that runs this server, such as to apply its settings
@@ -257,7 +275,10 @@ impl Server {
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
         let (crowd, handshakes) = (Crowd::default(), Crowd::default());
         let proxies = Arc::new(Proxies::new(&self.options.trusted_proxies));
-        let arrival = Arrival { proxies, public: self.options.public_url.as_deref().map(Public::of) };
+        let public = self.options.public_url.as_deref().map(Public::of);
+        let people = self.options.proxy_sign_in.clone();
+        let people = people.map(|people| Arc::new((people, self.options.grants.clone())));
+        let arrival = Arrival { proxies, public, people };
         let grants = Arc::new(self.options.grants.clone());
         let stop = async {
             stop.await;
@@ -443,6 +464,7 @@ async fn accept_unix(socket: Option<&Socket>) -> std::io::Result<Stream> {
 struct Arrival {
     proxies: Arc<Proxies>,
     public: Option<Public>,
+    people: Option<Arc<(ProxySignIn, Grants)>>,
 }
 
 impl Arrival {
@@ -460,6 +482,11 @@ impl Arrival {
         if let Some(tls::Shown { certificate, principal }) = peer.certificate.clone() {
             request.extensions_mut().insert(certificate);
             principal.map(|principal| request.extensions_mut().insert(principal));
+        }
+        if let Some((people, grants)) = self.people.as_deref() {
+            let is_trusted = peer.remote.is_some_and(|remote| self.proxies.are_at(remote));
+            let person = people.take(request.headers_mut(), is_trusted, grants);
+            person.map(|person| request.extensions_mut().insert(person));
         }
         let headers = request.headers_mut();
         if !peer.remote.is_some_and(|remote| self.proxies.are_at(remote)) {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{SocketFile, TlsFiles};
-use crate::access::Access;
+use crate::access::{Access, ProxySignIn};
 use crate::audit::AuditFile;
 use crate::callbacks::{Egress, Network};
 use crate::grants::Grants;
@@ -42,6 +42,8 @@ pub struct Options {
     pub public_url: Option<String>,
     /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` name the client's address and scheme.
     pub trusted_proxies: Vec<Network>,
+    /// Headers in which a trusted proxy names the person that it has signed in to the dashboard, if any.
+    pub proxy_sign_in: Option<ProxySignIn>,
     /// Names whose values are hidden from clients with an access token.
     pub hiding: Hiding,
     /// Counts all kinds of a queue together in the metrics, for a store with very many kinds.
@@ -91,6 +93,7 @@ impl Default for Options {
             pushes: true,
             public_url: None,
             trusted_proxies: Vec::new(),
+            proxy_sign_in: None,
             hiding: Hiding::default(),
             kinds_together: false,
             audit_file: None,

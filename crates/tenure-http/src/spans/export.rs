@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method};
 use serde_json::json;
 use tenure::Clock;
 use tokio::sync::mpsc;
@@ -118,7 +118,7 @@ impl Export {
             let named = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_str(value).ok());
             headers.extend(named);
         }
-        let call = Call { target, headers, body, within: WITHIN, most: ANSWER_BYTES };
+        let call = Call { method: Method::POST, target, headers, body, within: WITHIN, most: ANSWER_BYTES };
         match self.caller.call(call).await {
             Ok(heard) if heard.status.is_success() => Came::Taken,
             Ok(heard) if matches!(heard.status.as_u16(), 429 | 502..=504) => Came::Later,

@@ -34,6 +34,7 @@ mod rights;
 mod rules;
 mod schedules;
 mod serving;
+mod sign_in;
 mod sockets;
 mod submitting;
 mod telling;
