@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use tenure::Error;
+use tenure_http::ServeError;
 
 /// Why the program could not do what was asked, in a sentence for a person.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +68,7 @@ pub(crate) enum Failure {
     },
     /// Nobody can be served.
     #[error(transparent)]
-    Serve(#[from] tenure_http::ServeError),
+    Serve(#[from] ServeError),
     /// The bare driver, measured as a floor, failed.
     #[error("cannot measure the SQLite driver: {0}")]
     Floor(#[from] rusqlite::Error),
@@ -148,7 +149,7 @@ impl Failure {
             Self::WaitOver(_) => 124,
             Self::NobodyReads => 0,
             Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => 2,
-            Self::Serve(tenure_http::ServeError::Open(_)) => 2,
+            Self::Serve(ServeError::Open(_) | ServeError::OpenSocket | ServeError::Nowhere) => 2,
             Self::Folder { .. } | Self::Floor(_) => 3,
             Self::Serve(_)
             | Self::System { .. }

@@ -39,6 +39,7 @@ mod secrets;
 mod selftest;
 mod serve;
 mod settings;
+mod sign_in;
 mod span;
 mod stats;
 mod token;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 
-use crate::client::{Ask, escaped};
+use crate::client::{Ask, escaped, is_socket};
 use crate::exit::Failure;
 use crate::ids;
 use crate::with::With;
@@ -32,6 +32,10 @@ pub(crate) fn run(open: &Open, with: &mut With) -> Result<(), Failure> {
             "--db: a database has no dashboard; start one with `tenure serve --db …`".to_owned(),
         ));
     };
+    if is_socket(&base) {
+        let why = format!("{base}: a browser cannot open a Unix socket; pass --url http://…");
+        return Err(Failure::Usage(why));
+    }
     let url = match &open.id {
         Some(id) => {
             let id = escaped(&ids::job(&with.client, id)?);

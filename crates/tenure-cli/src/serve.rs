@@ -9,7 +9,8 @@ use axum::Router;
 use clap::Args;
 use tenure::{Keyring, OpenOptions, PostgresOptions, Tenure, Worker};
 use tenure_http::{
-    Access, AuditFile, Egress, Hiding, Network, Options, Server, TlsFiles, deliveries_that_hide,
+    Access, AuditFile, Egress, Grant, Grants, Hiding, Network, OidcOptions, Options, Server, SocketFile,
+    TlsFiles, deliveries_that_hide,
 };
 use tenure_ui::Dashboard;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,8 @@ use crate::manager::Manager;
 use crate::reload::Reload;
 use crate::screen::{Screen, Tone, complain};
 use crate::secrets;
-use crate::settings::{Env, Flags, Layer, Resolved};
+use crate::settings::{Env, Flags, Layer, NO_ADDRESS, Resolved};
+use crate::sign_in;
 use crate::span::span;
 use crate::traces;
 
@@ -67,6 +69,7 @@ struct Plan {
     options: Options,
     fires: bool,
     delivers: bool,
+    oidc: Option<OidcOptions>,
 }
 
 impl Plan {
@@ -76,7 +79,11 @@ impl Plan {
             return Err(Failure::Usage(why.to_owned()));
         };
         let mut options = Options::default();
-        options.bind = settings.parsed("server.bind", str::parse)?.unwrap_or(options.bind);
+        options.only_socket = settings.text("server.bind") == Some(NO_ADDRESS);
+        if !options.only_socket {
+            options.bind = settings.parsed("server.bind", str::parse)?.unwrap_or(options.bind);
+        }
+        options.socket = socket(settings)?;
         options.hosts = settings.list("server.hosts").to_vec();
         let number = |text: &str| {
             text.parse::<u32>().map_err(|_| format!("invalid number {text:?}; expected a whole number"))
@@ -101,6 +108,7 @@ impl Plan {
         options.tls = tls(settings)?;
         options.egress = declared::may_call(settings);
         options.trusted_proxies = networks(settings, "server.trusted_proxies")?;
+        options.grants = grants(settings)?;
         options.audit_file = settings.text("server.audit_log").map(audit_file).transpose()?;
         options.audit_collector =
             settings.text("server.audit_otlp").map(traces::audit_collector).transpose()?;
@@ -115,12 +123,19 @@ impl Plan {
         options.traces = traces::wanted(settings.text("telemetry.otlp"))?;
         options.access =
             if settings.text("server.auth") == Some("tokens") { Access::Tokens } else { Access::Open };
+        if options.access == Access::Open && !settings.list("server.grants").is_empty() {
+            let why = "grants need authentication; set --auth tokens";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        options.proxy_sign_in = sign_in::proxy(settings, &options)?;
+        let oidc = sign_in::oidc(settings, &options)?;
         Ok(Self {
             url: url_of(&secrets::database("database.url", url)?),
             keys: keys::keyring_at(settings.text(keys::SETTING))?,
             schema: settings.text("database.schema").unwrap_or_default().to_owned(),
             delivers: works && !options.read_only,
             fires: settings.is_on("server.timers"),
+            oidc,
             options,
         })
     }
@@ -135,6 +150,19 @@ impl Plan {
             .open(&self.url)
             .await?)
     }
+}
+
+/// Returns the Unix socket, if the settings name one.
+fn socket(settings: &Resolved) -> Result<Option<SocketFile>, Failure> {
+    let Some(path) = settings.text("server.socket") else { return Ok(None) };
+    let mut socket = SocketFile::new(path);
+    let mode = |text: &str| {
+        let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+        mode.ok_or_else(|| format!("invalid mode {text:?}; expected octal digits such as 0660"))
+    };
+    socket.mode = settings.parsed("server.socket_mode", mode)?.unwrap_or(socket.mode);
+    socket.group = settings.text("server.socket_group").map(str::to_owned);
+    Ok(Some(socket))
 }
 
 /// Returns the files of TLS, if the settings name them.
@@ -158,6 +186,12 @@ fn audit_file(path: &str) -> Result<AuditFile, Failure> {
 fn networks(settings: &Resolved, name: &str) -> Result<Vec<Network>, Failure> {
     let ranges = settings.list(name).iter().map(|range| range.parse::<Network>());
     ranges.collect::<Result<_, _>>().map_err(|wrong| Failure::Invalid(format!("{name}: {wrong}")))
+}
+
+fn grants(settings: &Resolved) -> Result<Grants, Failure> {
+    let rules = settings.list("server.grants").iter().map(|rule| rule.parse::<Grant>());
+    let rules = rules.collect::<Result<_, _>>().map_err(|wrong| Failure::Library(wrong.into()))?;
+    Ok(Grants::new(rules))
 }
 
 /// How long it goes on answering if nobody says so: somewhere a balancer has to notice, and at a terminal nobody does.
@@ -197,6 +231,11 @@ async fn work(serve: Serve, settings: Resolved, logs: Logs) -> Result<(), Failur
     let pages = Dashboard::over(&tenure, server.contract())
         .read_only(read_only)
         .behind(&path_of(plan.options.public_url.as_deref()));
+    let oidc = plan.oidc.clone().map(|oidc| server.oidc(oidc)).transpose();
+    let pages = match oidc.map_err(|wrong| Failure::Library(wrong.into()))? {
+        Some(oidc) => pages.sign_in_with(oidc),
+        None => pages,
+    };
     let pages = pages.mounted();
     let server = server.merge(pages);
     introduce(&tenure, &server, &plan, &screen);
@@ -267,8 +306,13 @@ fn introduce(tenure: &Tenure, server: &Server, plan: &Plan, screen: &Screen) {
     };
     line("database", &tenure.store().describe());
     let scheme = if plan.options.tls.is_some() { "https" } else { "http" };
-    line("http", &format!("{scheme}://{}, OpenAPI at /openapi.json", server.address()));
-    line("dashboard", &format!("{scheme}://{}/ui/", server.address()));
+    if !plan.options.only_socket {
+        line("http", &format!("{scheme}://{}, OpenAPI at /openapi.json", server.address()));
+        line("dashboard", &format!("{scheme}://{}/ui/", server.address()));
+    }
+    if let Some(socket) = &plan.options.socket {
+        line("socket", &format!("unix:{}, for local users with a grant", socket.path.display()));
+    }
     let who = match plan.options.access {
         Access::Open => "open: no access token needed at this address",
         Access::Tokens => {

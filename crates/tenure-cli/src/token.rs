@@ -15,7 +15,7 @@ use crate::with::{Asked, Named, done, done_for, text};
 
 const TOKENS: Named = Named {
     path: "/v1/tokens",
-    columns: &["id", "name", "scopes", "reach", "quotas", "created", "expires"],
+    columns: &["id", "name", "scopes", "reach", "quotas", "created", "expires", "used"],
     cells: |token, _| {
         let scopes = named(token, "scopes");
         let expires = token["expires_at"].as_str().unwrap_or("never");
@@ -28,6 +28,7 @@ const TOKENS: Named = Named {
             quotas(token).into(),
             created.into(),
             expires.into(),
+            token["last_used_at"].as_str().unwrap_or("never").into(),
         ]
     },
 };

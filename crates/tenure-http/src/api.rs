@@ -12,6 +12,7 @@ use tenure::{JobRecord, QueueName, Tenure};
 use tokio::sync::watch;
 
 use crate::access::known::Known;
+use crate::access::last_used::LastUsed;
 use crate::access::rates::Rates;
 use crate::access::strangers::Strangers;
 use crate::access::taken_back::Followed;
@@ -113,6 +114,8 @@ pub(crate) struct Rules {
     pub quotas: Quotas,
     /// Request rates of access tokens: all routes of one server count together.
     pub rates: Arc<Rates>,
+    /// Last use of access tokens: all routes of one server share it.
+    pub last_used: Arc<LastUsed>,
     /// Waiting jobs of access tokens: all routes of one server count together.
     pub waiting_jobs: WaitingJobs,
     /// Whether metrics tell kinds apart.
@@ -310,6 +313,11 @@ impl Api {
     /// Returns the request rates of access tokens.
     pub(crate) fn rates(&self) -> &Rates {
         &self.inner.rules.rates
+    }
+
+    /// Returns the last use of access tokens.
+    pub(crate) fn last_used(&self) -> &LastUsed {
+        &self.inner.rules.last_used
     }
 
     /// Refuses a job if the access token has as many waiting jobs as its quota allows.

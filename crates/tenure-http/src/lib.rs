@@ -20,6 +20,7 @@ mod capabilities;
 mod events;
 #[cfg(test)]
 mod fuzz;
+mod grants;
 mod health;
 mod hide;
 mod id;
@@ -30,6 +31,7 @@ mod kinds;
 mod leases;
 mod limits;
 mod metrics;
+mod oidc;
 mod once;
 mod openapi;
 mod otlp;
@@ -57,17 +59,20 @@ pub mod wire;
 mod workers;
 
 pub use access::{
-    Access, AccessToken, NewAccessToken, Reach, Remote, Scope, TokenError, TokenQuotas, Tokens,
+    Access, AccessToken, NewAccessToken, Principal, ProxiedPerson, ProxySignIn, Reach, Remote, Scope,
+    TokenError, TokenQuotas, Tokens,
 };
 pub use asked::Asked;
 pub use audit::{AuditFile, Caller, Source, check_audit};
 pub use callbacks::{Deliverer, Egress, EgressRule, Network, deliveries, deliveries_that_hide};
+pub use grants::{Grant, Grants};
 pub use hide::Hiding;
 pub use items::Items;
+pub use oidc::{Oidc, OidcAttempt, OidcCallback, OidcError, OidcOptions, OidcRequest, OidcSignIn};
 pub use openapi::Words;
 pub use otlp::Collector;
 pub use problem::{Problem, ProblemType};
-pub use server::{Options, ServeError, Server, Tls, TlsError, TlsFiles};
+pub use server::{Options, ServeError, Server, SocketFile, Tls, TlsError, TlsFiles};
 pub use site::PublicOrigin;
 pub use spans::Traces;
 pub use trace::traced;

@@ -12,8 +12,9 @@ use crate::Ui;
 use crate::asking::{Trouble, encoded};
 use crate::guard::{Filled, check};
 use crate::layout::{failed, show};
+use crate::oidc;
 use crate::pages;
-use crate::stays::LASTS;
+use crate::stays::{Credential, LASTS};
 use crate::visit::{STAY, Visit};
 
 /// A wish to the contract, and the page to come back to.
@@ -225,25 +226,21 @@ pub(crate) async fn sign_in(
         return failed(&visit, trouble).await;
     }
     let token = filled.get("access_token").map(|token| token.trim().to_owned()).unwrap_or_default();
-    visit.access_token = Some(token.clone());
+    let credential = Credential::Token(token);
+    visit.credential = Some(credential.clone());
     if let Err(trouble) = looks(&visit).await {
-        visit.access_token = None;
+        visit.credential = None;
         visit.who = OnceCell::new();
         let page = pages::sign_in::form(&visit, Some(&trouble.detail));
         return (trouble.status, show(&visit, "Sign in", "", page).await).into_response();
     }
-    let Some(value) = ui.stays.begin(&token, ui.tenure.now()) else {
-        let trouble = Trouble::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "Sign-in unavailable",
-            "The operating system provides no random numbers, so no session can be created.",
-        );
-        return failed(&visit, trouble).await;
+    let Some(value) = ui.stays.begin(credential, ui.tenure.now()) else {
+        return failed(&visit, oidc::no_chance()).await;
     };
     // The browser forgets the old cookie, so its session must not go on without it.
     ui.stays.end(&visit.cookie);
-    let cookie = stay_cookie(&visit, &value, LASTS.as_secs());
-    ([(SET_COOKIE, cookie)], back(&visit.home)).into_response()
+    let cookie = stay_cookie(&visit, &value);
+    ([(SET_COOKIE, cookie)], back(&visit.at(&visit.return_page()))).into_response()
 }
 
 /// Whether whoever signs in can look: whoever cannot would be refused on every page.
@@ -267,12 +264,14 @@ pub(crate) async fn sign_out(
         return failed(&visit, trouble).await;
     }
     ui.stays.end(&visit.cookie);
-    let cookie = stay_cookie(&visit, "", 0);
-    ([(SET_COOKIE, cookie)], back(&visit.at("sign-in"))).into_response()
+    let cookie = stay_cookie(&visit, "");
+    ([(SET_COOKIE, cookie)], oidc::signed_out(&ui, &visit).await).into_response()
 }
 
 /// With TLS the browser keeps it for this host only, and that needs the path of all.
-fn stay_cookie(visit: &Visit, value: &str, lasts: u64) -> String {
+pub(crate) fn stay_cookie(visit: &Visit, value: &str) -> String {
+    // The server ends a session earlier, if it must.
+    let lasts = if value.is_empty() { 0 } else { LASTS.as_secs() };
     let (name, secure) = if visit.is_secure { (STAY[1], "; Secure") } else { (STAY[0], "") };
     format!("{name}={value}; Path=/; Max-Age={lasts}; HttpOnly; SameSite=Strict{secure}")
 }

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::request::Builder;
 use axum::http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -10,6 +11,7 @@ use tenure_http::{Caller, Source};
 use tower::ServiceExt;
 
 use crate::parts::list;
+use crate::stays::Credential;
 use crate::visit::Visit;
 
 /// Why something could not be shown or done.
@@ -78,8 +80,14 @@ impl Visit {
         if let Some(remote) = self.remote {
             request = request.extension(remote);
         }
-        if let Some(token) = &self.access_token {
-            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        match &self.credential {
+            Some(Credential::Token(token)) => {
+                request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+            }
+            Some(person) => {
+                request = person.principal().cloned().into_iter().fold(request, Builder::extension);
+            }
+            None => {}
         }
         if !body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
@@ -116,7 +124,7 @@ impl Visit {
     /// Whether whoever looks has a right, though this server may only tell.
     pub(crate) async fn has(&self, right: &str) -> bool {
         let Ok(who) = self.who.get_or_try_init(|| self.get("/v1/whoami")).await else { return false };
-        let scopes = list(&who["token"], "scopes");
+        let scopes = [list(&who["token"], "scopes"), list(&who["principal"], "scopes")].concat();
         who["open"] == true || scopes.iter().any(|scope| scope == right || scope == "admin")
     }
 }

@@ -31,6 +31,16 @@ impl Keys {
         Self { form, run }
     }
 
+    /// Returns a secret for one purpose and one value; `None` if the system gives no randomness.
+    pub(crate) fn derived(&self, purpose: &str, value: &str) -> Option<String> {
+        Some(digest(&[purpose, self.form.as_ref()?, value]))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn with(key: &str) -> Self {
+        Self { form: Some(key.to_owned()), run: String::new() }
+    }
+
     /// What stands in each form of a page that was shown to whoever has this cookie: a page of somebody else's does not know it.
     pub(crate) fn form_token(&self, cookie: &str) -> Option<String> {
         Some(digest(&[self.form.as_ref()?, cookie]))

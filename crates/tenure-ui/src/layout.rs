@@ -9,6 +9,7 @@ use crate::asking::Trouble;
 use crate::assets;
 use crate::parts::{button, prose};
 use crate::said::upright;
+use crate::stays::Credential;
 use crate::visit::Visit;
 
 /// Where, name, and the key that leads there after `g`.
@@ -109,7 +110,7 @@ pub(crate) async fn page(visit: &Visit, title: &str, room: &str, body: Result<Ma
 /// A page that says what is wrong; whoever has to say who he is, is led to where he can.
 pub(crate) async fn failed(visit: &Visit, trouble: Trouble) -> Response {
     if trouble.status == StatusCode::UNAUTHORIZED {
-        return (StatusCode::SEE_OTHER, [(LOCATION, visit.at("sign-in"))]).into_response();
+        return (StatusCode::SEE_OTHER, [(LOCATION, visit.sign_in())]).into_response();
     }
     let title = if trouble.title.is_empty() { "Request failed" } else { trouble.title.as_str() };
     let body = html! {
@@ -157,7 +158,10 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
                     div.tools {
                         button.quiet #pause type="button" hidden aria-pressed="false" { "Pause updates" }
                         a.quiet href=(visit.at("settings")) aria-current=[(room == "Settings").then_some("page")] { "Settings" }
-                        @if visit.access_token.is_some() {
+                        @if let Some(name) = visit.credential.as_ref().and_then(Credential::label) {
+                            span.faint title="Signed in" { (name) }
+                        }
+                        @if matches!(visit.credential, Some(Credential::Token(_) | Credential::Person(_))) {
                             form method="post" action=(visit.at("sign-out")) {
                                 input type="hidden" name="token" value=(token);
                                 button.quiet { "Sign out" }
@@ -188,6 +192,22 @@ pub(crate) async fn show(visit: &Visit, title: &str, room: &str, body: Markup) -
         }
     };
     Html(upright(page.into_string())).into_response()
+}
+
+/// A page that leads on at once, in place of a redirect that the browser would treat as one from another site.
+pub(crate) fn onward(text: &str, url: &str) -> Response {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="refresh" content=(format!("0;url={url}"));
+                title { "Sign in · Tenure" }
+            }
+            body { p { (text) " " a href=(url) { "Continue" } } }
+        }
+    };
+    Html(page.into_string()).into_response()
 }
 
 fn colours(theme: &str) -> &str {

@@ -15,6 +15,7 @@ mod acts;
 mod ansi;
 mod asking;
 mod assets;
+mod attempt;
 mod compact;
 mod drafts;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod layout;
 mod likes;
 mod live;
 mod many;
+mod oidc;
 mod pages;
 mod parts;
 mod plans;
@@ -47,6 +49,7 @@ use axum::middleware;
 use axum::response::Redirect;
 use axum::routing::{get, post};
 use tenure::Tenure;
+use tenure_http::Oidc;
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::key::Keys;
@@ -69,6 +72,7 @@ pub struct Dashboard {
     api: Router,
     read_only: bool,
     prefix: String,
+    oidc: Option<Oidc>,
 }
 
 /// What all pages share.
@@ -78,6 +82,7 @@ pub(crate) struct Shared {
     read_only: bool,
     /// What a proxy takes off addresses before they come here, without a slash at the end.
     prefix: String,
+    oidc: Option<Oidc>,
     stays: Stays,
     keys: OnceCell<Keys>,
     /// Places for pages that are told what happens.
@@ -98,7 +103,7 @@ impl Dashboard {
     /// [`tenure_http::guarded_api`] or those of a [`tenure_http::Server`].
     #[must_use]
     pub fn over(tenure: &Tenure, api: Router) -> Self {
-        Self { tenure: tenure.clone(), api, read_only: false, prefix: String::new() }
+        Self { tenure: tenure.clone(), api, read_only: false, prefix: String::new(), oidc: None }
     }
 
     /// Hides all actions and rejects every change.
@@ -115,12 +120,18 @@ impl Dashboard {
         Self { prefix, ..self }
     }
 
+    /// Lets people sign in with an identity provider as well as with an access token. See [`tenure_http::Server::oidc`].
+    #[must_use]
+    pub fn sign_in_with(self, oidc: Oidc) -> Self {
+        Self { oidc: Some(oidc), ..self }
+    }
+
     /// Returns the pages, to be nested under a prefix that ends in a slash.
     pub fn routes<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
-        let Self { tenure, api, read_only, prefix } = self;
+        let Self { tenure, api, read_only, prefix, oidc } = self;
         let (stays, keys) = (Stays::default(), OnceCell::new());
         let looking = Arc::new(Semaphore::new(live::MOST));
-        let ui = Arc::new(Shared { tenure, api, read_only, prefix, stays, keys, looking });
+        let ui = Arc::new(Shared { tenure, api, read_only, prefix, oidc, stays, keys, looking });
         Router::new()
             .route("/", get(pages::overview::page))
             .route("/jobs", get(pages::jobs::page))
@@ -161,6 +172,8 @@ impl Dashboard {
             .route("/workers/{id}", get(pages::worker::page))
             .route("/workers/{id}/{act}", post(acts::worker))
             .route("/sign-in", get(pages::sign_in::page).post(acts::sign_in))
+            .route("/sign-in/start", get(oidc::start))
+            .route("/sign-in/callback", get(oidc::callback))
             .route("/sign-out", post(acts::sign_out))
             .route("/settings", get(pages::settings::page).post(settings::keep))
             .route("/live", get(live::get))

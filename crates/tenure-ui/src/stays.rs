@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure::Timestamp;
+use tenure_http::{Principal, ProxiedPerson};
 
 use crate::secret::{digest, drawn};
 
@@ -12,6 +13,8 @@ use crate::secret::{digest, drawn};
 pub(crate) const LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Time after which a session ends that its browser does not use.
 const IDLE: Duration = Duration::from_secs(12 * 3600);
+/// Longest time that the session of a person lasts: groups are read only at its beginning.
+const PERSON_LASTS: Duration = Duration::from_secs(12 * 3600);
 /// Stays at once; whoever comes beyond that ends the oldest.
 const MOST: usize = 10_000;
 
@@ -22,10 +25,59 @@ pub(crate) struct Stays {
 }
 
 struct Stay {
-    access_token: String,
+    credential: Credential,
     since: Timestamp,
     /// Last time that a person used it.
     used: Timestamp,
+}
+
+/// The proof of a signed-in browser.
+#[derive(Clone)]
+pub(crate) enum Credential {
+    /// An access token, which the API checks with each request.
+    Token(String),
+    /// A sign-in with an identity provider.
+    Person(SignedIn),
+    /// A person whom a trusted proxy names with each request. There is no session.
+    Proxied(ProxiedPerson),
+}
+
+/// A person who has signed in with an identity provider.
+#[derive(Clone)]
+pub(crate) struct SignedIn {
+    pub principal: Principal,
+    /// Name for people.
+    pub label: String,
+    /// ID token, for signing out at the provider.
+    pub id_token: Option<String>,
+}
+
+impl Credential {
+    /// Returns the longest time that a session with it lasts.
+    pub(crate) fn lasts(&self) -> Duration {
+        match self {
+            Self::Token(_) => LASTS,
+            Self::Person(_) | Self::Proxied(_) => PERSON_LASTS,
+        }
+    }
+
+    /// Returns the person whose scopes the API must apply.
+    pub(crate) fn principal(&self) -> Option<&Principal> {
+        match self {
+            Self::Token(_) => None,
+            Self::Person(person) => Some(&person.principal),
+            Self::Proxied(person) => Some(&person.principal),
+        }
+    }
+
+    /// Returns the name of the person, if it is known.
+    pub(crate) fn label(&self) -> Option<&str> {
+        match self {
+            Self::Token(_) => None,
+            Self::Person(person) => Some(&person.label),
+            Self::Proxied(person) => person.principal.name.split_once(':').map(|(_, name)| name),
+        }
+    }
 }
 
 /// Origin of a request to the dashboard.
@@ -39,13 +91,13 @@ pub(crate) enum Request {
 
 impl Stay {
     fn is_over(&self, now: Timestamp) -> bool {
-        now.since(self.since) >= LASTS || now.since(self.used) >= IDLE
+        now.since(self.since) >= self.credential.lasts() || now.since(self.used) >= IDLE
     }
 }
 
 impl Stays {
-    /// A new stay for whoever has this access token; the value of its cookie.
-    pub(crate) fn begin(&self, access_token: &str, now: Timestamp) -> Option<String> {
+    /// Begins a session, and returns the value of its cookie.
+    pub(crate) fn begin(&self, credential: Credential, now: Timestamp) -> Option<String> {
         let value = drawn()?;
         let mut known = self.known();
         known.retain(|_, stay| !stay.is_over(now));
@@ -53,13 +105,13 @@ impl Stays {
             let oldest = known.iter().min_by_key(|(_, stay)| stay.since).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| known.remove(&oldest));
         }
-        let stay = Stay { access_token: access_token.to_owned(), since: now, used: now };
+        let stay = Stay { credential, since: now, used: now };
         known.insert(digest(&[&value]), stay);
         Some(value)
     }
 
-    /// Returns the access token of the session with this cookie, and notes that a person uses it.
-    pub(crate) fn find(&self, cookie: &str, now: Timestamp, by: Request) -> Option<String> {
+    /// Returns the proof of the session with this cookie, and notes that a person uses it.
+    pub(crate) fn find(&self, cookie: &str, now: Timestamp, by: Request) -> Option<Credential> {
         let (mut known, key) = (self.known(), digest(&[cookie]));
         if known.get(&key)?.is_over(now) {
             known.remove(&key);
@@ -69,7 +121,7 @@ impl Stays {
         if by == Request::Person {
             stay.used = stay.used.max(now);
         }
-        Some(stay.access_token.clone())
+        Some(stay.credential.clone())
     }
 
     /// Signs out.
@@ -88,16 +140,31 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
+    fn token() -> Credential {
+        Credential::Token("token".to_owned())
+    }
+
+    #[test]
+    fn the_session_of_a_person_ends_after_half_a_day_of_use() {
+        let (stays, start) = (Stays::default(), Timestamp::EPOCH);
+        let principal = Principal { name: "oidc:7".to_owned(), scopes: Vec::new() };
+        let person = SignedIn { principal, label: "Ada".to_owned(), id_token: None };
+        let cookie = stays.begin(Credential::Person(person), start).unwrap();
+        let found = |hours: u32| stays.find(&cookie, start.after(HOUR * hours), Request::Person).is_some();
+        assert!(found(6) && found(11));
+        assert!(!found(12), "it was used all the time");
+    }
+
     #[test]
     fn a_session_ends_when_it_is_idle_and_after_a_week_at_the_latest() {
         let (stays, start) = (Stays::default(), Timestamp::EPOCH);
-        let cookie = stays.begin("token", start).unwrap();
+        let cookie = stays.begin(token(), start).unwrap();
         let found = |hours: u32, by| stays.find(&cookie, start.after(HOUR * hours), by).is_some();
         for hours in (0..7 * 24).step_by(11) {
             assert!(found(hours, Request::Person), "{hours} h");
         }
         assert!(!found(7 * 24, Request::Person), "it was used all the time");
-        let cookie = stays.begin("token", start).unwrap();
+        let cookie = stays.begin(token(), start).unwrap();
         let found = |hours: u32, by| stays.find(&cookie, start.after(HOUR * hours), by).is_some();
         assert!(found(11, Request::Refresh));
         assert!(!found(12, Request::Refresh), "an open page does not keep it");
@@ -107,8 +174,8 @@ mod tests {
     #[test]
     fn a_new_session_leaves_out_those_that_are_over() {
         let (stays, start) = (Stays::default(), Timestamp::EPOCH);
-        stays.begin("token", start).unwrap();
-        stays.begin("token", start.after(HOUR * 13)).unwrap();
+        stays.begin(token(), start).unwrap();
+        stays.begin(token(), start.after(HOUR * 13)).unwrap();
         assert_eq!(stays.known().len(), 1);
     }
 }

@@ -5,15 +5,17 @@ use std::convert::Infallible;
 use axum::extract::{FromRequestParts, NestedPath, OriginalUri};
 use axum::http::header::{COOKIE, HOST};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Method};
 
 use serde_json::Value;
-use tenure_http::{PublicOrigin, Remote};
+use tenure_http::{ProxiedPerson, PublicOrigin, Remote};
 use tokio::sync::OnceCell;
 
 use crate::Ui;
+use crate::asking::encoded;
+use crate::attempt::safe_page;
 use crate::likes::{Likes, by_clock};
-use crate::stays::Request;
+use crate::stays::{Credential, Request};
 use crate::views::{self, View};
 
 /// Name of the cookie of whoever is signed in, without and with TLS.
@@ -35,7 +37,12 @@ pub(crate) struct Visit {
     pub server: String,
     /// The cookie of whoever is signed in; empty if nobody is.
     pub cookie: String,
-    pub access_token: Option<String>,
+    /// Proof of who is signed in.
+    pub credential: Option<Credential>,
+    /// A person whom the proxy names, and who may not look.
+    pub turned_away: Option<String>,
+    /// `true` if the request opens a page, to which a sign-in can return.
+    is_page: bool,
     /// Whether no page of somebody else has led here, as far as the browser tells: what was done is told to nobody who did not do it.
     pub is_led_here: bool,
     /// Whether a browser came over TLS.
@@ -72,8 +79,15 @@ impl FromRequestParts<Ui> for Visit {
         // A script of an open page asks, and not a person who opens one.
         let is_refresh = headers.get("sec-fetch-dest").is_some_and(|wants| wants == "empty");
         let by = if is_refresh { Request::Refresh } else { Request::Person };
-        let access_token = ui.stays.find(&cookie, ui.tenure.now(), by);
-        let cookie = if access_token.is_some() { cookie } else { String::new() };
+        let session = ui.stays.find(&cookie, ui.tenure.now(), by);
+        let cookie = if session.is_some() { cookie } else { String::new() };
+        // The proxy decides: the session of another person in the same browser must not take precedence.
+        let proxied = parts.extensions.get::<ProxiedPerson>().cloned();
+        let turned_away = proxied.as_ref().filter(|person| !person.may_look);
+        let turned_away = turned_away.map(|person| person.principal.name.clone());
+        let proxied = proxied.filter(|person| person.may_look);
+        let form_of = proxied.as_ref().map_or_else(|| cookie.clone(), |person| person.principal.name.clone());
+        let credential = proxied.map(Credential::Proxied).or(session);
         let keys = ui.keys().await;
         let origin = public.unwrap_or_else(|| {
             let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8368");
@@ -90,9 +104,11 @@ impl FromRequestParts<Ui> for Visit {
             remote: parts.extensions.get::<Remote>().copied(),
             request_id: headers.get("x-request-id").cloned(),
             run: keys.run.clone(),
-            form_token: keys.form_token(&cookie),
+            form_token: keys.form_token(&form_of),
             cookie,
-            access_token,
+            credential,
+            turned_away,
+            is_page: parts.method == Method::GET && !is_refresh,
             is_led_here: headers.get("sec-fetch-site").is_none_or(|from| from == "same-origin"),
             is_secure,
             who: OnceCell::new(),
@@ -104,6 +120,21 @@ impl Visit {
     /// The address of a page, named from the first one.
     pub(crate) fn at(&self, page: &str) -> String {
         format!("{}{page}", self.home)
+    }
+
+    /// Returns the page for signing in, from which the browser returns to this page.
+    pub(crate) fn sign_in(&self) -> String {
+        let query = if self.query.is_empty() { String::new() } else { format!("?{}", self.query) };
+        let page = format!("{}{query}", self.page);
+        match safe_page(&page) {
+            page if self.is_page && !page.is_empty() => self.at(&format!("sign-in?to={}", encoded(page))),
+            _ => self.at("sign-in"),
+        }
+    }
+
+    /// Returns the page to which a sign-in returns.
+    pub(crate) fn return_page(&self) -> String {
+        safe_page(&self.said("to")).to_owned()
     }
 
     /// What stands in each form.

@@ -6,6 +6,7 @@ mod app_pages;
 mod cost;
 mod handy;
 mod health;
+mod people;
 mod site;
 mod truth;
 mod ui;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use super::{Client, Place, Purpose};
+use super::{Client, Place, Purpose, is_socket, socket};
 use crate::dev::Home;
 use crate::exit::Failure;
 use crate::settings::{Env, Settings};
@@ -18,8 +18,8 @@ pub(crate) const USUAL: &str = "http://127.0.0.1:8368";
 /// Which server is asked.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Connect {
-    /// URL of the server, or of several servers of one store, separated by commas: if one does not answer, the next is
-    /// used [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
+    /// URL of the server, such as unix:/run/tenure.sock, or of several servers of one store, separated by commas: if
+    /// one does not answer, the next is used [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
     #[arg(long, value_name = "URL", value_delimiter = ',', global = true, help_heading = "Server")]
     pub(crate) url: Vec<String>,
     /// Use the server of this context [env: TENURE_CONTEXT] [default: set by `tenure context use`]
@@ -146,11 +146,12 @@ pub(crate) fn base(url: &str) -> Result<String, Failure> {
     Ok(url.trim_end_matches('/').to_owned())
 }
 
-/// The parts of URLs that are separated by commas, each once.
+/// The parts of URLs of servers that are separated by commas, each once. `unix:PATH` names the socket of a server.
 pub(crate) fn bases(urls: &str) -> Result<Vec<String>, Failure> {
     let mut bases = Vec::new();
     for url in urls.split(',') {
-        let base = base(url.trim())?;
+        let url = url.trim();
+        let base = if is_socket(url) { socket::base(url)? } else { base(url)? };
         if !bases.contains(&base) {
             bases.push(base);
         }

@@ -10,6 +10,7 @@ mod near;
 mod own;
 mod problem;
 mod servers;
+mod socket;
 mod tail;
 mod tls;
 
@@ -27,6 +28,7 @@ pub(crate) use follow::{AGAIN, Followed, Patience, follow, pause};
 pub(crate) use interrupt::{Goes, interruptible};
 pub(crate) use own::{Place, Purpose};
 pub(crate) use problem::{ReadOnly, Refused, Trouble};
+pub(crate) use socket::is_socket;
 pub(crate) use tail::{Told, tail};
 pub(crate) use tls::TlsFiles;
 
@@ -70,9 +72,12 @@ fn agent(base: &str, connect_within: Duration, tls: &TlsConfig) -> Agent {
         .timeout_per_read(Some(SILENCE.max(WITHIN)))
         .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")));
     // A proxy that the environment names is for other machines.
-    let config = if is_own(base) { config.proxy(None) } else { config };
+    let config = if is_own(base) || is_socket(base) { config.proxy(None) } else { config };
     let config = if base.starts_with("https:") { config.tls_config(tls.clone()) } else { config };
-    config.build().new_agent()
+    match socket::path_of(base) {
+        Some(path) => socket::agent(config.build(), path),
+        None => config.build().new_agent(),
+    }
 }
 
 /// Who is asked, and how.

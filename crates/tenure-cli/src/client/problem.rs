@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::is_socket;
 use crate::exit::Failure;
 use crate::output::safe;
 
@@ -56,6 +57,10 @@ impl Trouble {
     pub(super) fn lost(url: &str, error: &ureq::Error) -> Self {
         use ureq::Timeout;
         let refused = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+        let is_no_socket = |error: &std::io::Error| {
+            use std::io::ErrorKind::{NotFound, PermissionDenied};
+            matches!(error.kind(), NotFound | PermissionDenied)
+        };
         let never_came = matches!(
             error,
             ureq::Error::HostNotFound
@@ -63,7 +68,7 @@ impl Trouble {
                 | ureq::Error::Tls(_)
                 | ureq::Error::Rustls(_)
                 | ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve)
-        ) || matches!(error, ureq::Error::Io(error) if refused(error));
+        ) || matches!(error, ureq::Error::Io(error) if refused(error) || is_socket(url) && is_no_socket(error));
         // A plain HTTP answer is not a TLS record.
         let is_plain = error.to_string().contains("InvalidContentType");
         if let (true, Some(rest)) = (is_plain, url.strip_prefix("https://")) {

@@ -10,6 +10,7 @@ use ureq::Agent;
 use ureq::http::Response;
 use ureq::tls::TlsConfig;
 
+use super::socket::origin_of;
 use super::{ANSWER_BYTES, Ask, Refused, Secret, Trouble, agent};
 use crate::exit::Failure;
 use crate::screen::complain;
@@ -201,7 +202,7 @@ impl Server {
         token: Option<&Secret>,
         (within, first_byte): (Duration, Duration),
     ) -> Result<Response<ureq::Body>, Trouble> {
-        let mut request = ask.head(&self.base);
+        let mut request = ask.head(origin_of(&self.base));
         if let Some(Secret(token)) = token {
             request = request.header("authorization", format!("Bearer {token}"));
         }

@@ -50,6 +50,7 @@ fn arg(setting: &'static Setting, flag: &'static Flag) -> Arg {
         | Kind::File
         | Kind::Networks
         | Kind::Egress
+        | Kind::Grants
         | Kind::Level => arg,
     };
     arg.action(if setting.is_list() { ArgAction::Append } else { ArgAction::Set })

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use tenure_http::{EgressRule, Network};
+use tenure_http::{EgressRule, Grant, Network};
 use tracing_subscriber::EnvFilter;
 
 use crate::client::{base, bases};
@@ -59,6 +59,8 @@ pub(crate) enum Kind {
     Networks,
     /// Hosts and networks that the server may call.
     Egress,
+    /// Grants of scopes to users, certificates and groups.
+    Grants,
     /// What is told in the log.
     Level,
 }
@@ -85,6 +87,9 @@ const PLAIN: Setting = Setting {
     is_secret: false,
     about: "",
 };
+
+/// The address of a server that listens only on its Unix socket.
+pub(crate) const NO_ADDRESS: &str = "none";
 
 /// All of them, in the order in which they are shown.
 pub(crate) const KNOWN: &[Setting] = &[
@@ -116,7 +121,27 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Address,
         flag: flag("bind", "ADDRESS:PORT"),
         default: Some("127.0.0.1:8368"),
-        about: "Address to listen on; other than loopback only with --auth tokens",
+        about: "Address to listen on, or none with --socket; other than loopback only with --auth tokens",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.socket",
+        kind: Kind::File,
+        flag: flag("socket", "PATH"),
+        about: "Unix socket to listen on as well, for local users with a grant; needs --auth tokens",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.socket_mode",
+        flag: flag("socket-mode", "MODE"),
+        default: Some("0600"),
+        about: "Permission bits of the Unix socket, in octal",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.socket_group",
+        flag: flag("socket-group", "GROUP"),
+        about: "Group of the Unix socket, by name or number [default: that of the process]",
         ..PLAIN
     },
     Setting {
@@ -161,6 +186,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         flag: flag("auth", "HOW"),
         default: Some("open"),
         about: "Authentication: open, or tokens to require an access token (see `tenure token create`)",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.grants",
+        kind: Kind::Grants,
+        flag: flag("grant", "RULE"),
+        about: "Scopes of clients without an access token, such as unix-user:deploy=manage or \
+                cert:spiffe://corp/worker/*=work (repeatable)",
         ..PLAIN
     },
     Setting {
@@ -214,6 +247,19 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Networks,
         flag: flag("trusted-proxy", "CIDR"),
         about: "Proxy whose X-Forwarded-For and X-Forwarded-Proto the server trusts, such as 10.1.0.0/16 (repeatable)",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.proxy_user_header",
+        flag: flag("proxy-user-header", "NAME"),
+        about: "Header in which a trusted proxy names the person that it has signed in to the dashboard, such as \
+                X-Forwarded-User",
+        ..PLAIN
+    },
+    Setting {
+        name: "server.proxy_groups_header",
+        flag: flag("proxy-groups-header", "NAME"),
+        about: "Header in which that proxy lists the groups of the person, separated by commas",
         ..PLAIN
     },
     Setting {
@@ -293,6 +339,39 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "oidc.issuer",
+        flag: flag("oidc-issuer", "URL"),
+        about: "OpenID Connect provider with which people sign in to the dashboard; needs --public-url and --grant",
+        ..PLAIN
+    },
+    Setting {
+        name: "oidc.client_id",
+        flag: flag("oidc-client-id", "ID"),
+        about: "Client ID that the provider knows this server by",
+        ..PLAIN
+    },
+    Setting {
+        name: "oidc.client_secret",
+        flag: flag("oidc-client-secret", "PLACE"),
+        is_secret: true,
+        about: "Client secret of a confidential client: file:PATH, env:NAME or cmd:PROGRAM",
+        ..PLAIN
+    },
+    Setting {
+        name: "oidc.scopes",
+        kind: Kind::Texts,
+        flag: flag("oidc-scope", "SCOPE"),
+        about: "Scope to request besides openid, in place of profile and email (repeatable)",
+        ..PLAIN
+    },
+    Setting {
+        name: "oidc.groups_claim",
+        flag: flag("oidc-groups-claim", "NAME"),
+        default: Some("groups"),
+        about: "Claim with the groups of a person; dots lead into objects, such as realm_access.roles",
+        ..PLAIN
+    },
+    Setting {
         name: "telemetry.kind_labels",
         kind: Kind::Bool,
         flag: turning_off("no-kind-labels", "Do not label metrics by kind of job"),
@@ -326,7 +405,8 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Urls,
         variable: Some("TENURE_URL"),
         default: Some(crate::client::USUAL),
-        about: "URL of the server that commands use, or of several servers of one store, separated by commas",
+        about: "URL of the server that commands use, such as unix:/run/tenure.sock, or of several servers of one store, \
+                separated by commas",
         ..PLAIN
     },
     Setting {
@@ -433,7 +513,7 @@ impl Setting {
     /// Whether it takes several values.
     pub(crate) fn is_list(&self) -> bool {
         match self.kind {
-            Kind::Texts | Kind::Networks | Kind::Egress => true,
+            Kind::Texts | Kind::Networks | Kind::Egress | Kind::Grants => true,
             Kind::Text
             | Kind::File
             | Kind::Url
@@ -459,16 +539,18 @@ impl Setting {
             Kind::Urls => bases(value).map(drop).map_err(|_| {
                 "expected a URL such as https://jobs.example.com, or several, separated by commas".to_owned()
             }),
+            Kind::Address if value == NO_ADDRESS => Ok(()),
             Kind::Address => value
                 .parse::<SocketAddr>()
                 .map(drop)
-                .map_err(|_| "expected an address and a port, such as 127.0.0.1:8368".to_owned()),
+                .map_err(|_| "expected an address and a port, such as 127.0.0.1:8368, or none".to_owned()),
             Kind::Span => span(value).map(drop),
             Kind::Bool => value.parse::<bool>().map(drop).map_err(|_| "expected true or false".to_owned()),
             Kind::Choice(allowed) if allowed.contains(&value) => Ok(()),
             Kind::Choice(allowed) => Err(format!("expected {}", allowed.join(", "))),
             Kind::Networks => value.parse::<Network>().map(drop).map_err(|wrong| wrong.to_string()),
             Kind::Egress => value.parse::<EgressRule>().map(drop).map_err(|wrong| wrong.to_string()),
+            Kind::Grants => value.parse::<Grant>().map(drop).map_err(|wrong| wrong.to_string()),
             Kind::Level => EnvFilter::try_new(value).map(drop).map_err(|wrong| {
                 format!("{wrong}; expected a level such as info, or info,tenure_sqlite=debug")
             }),
@@ -504,6 +586,7 @@ mod tests {
             ("server.public_url", "jobs.example.com"),
             ("server.allow_callback_to", "10.0.0.0/99"),
             ("server.egress_allow", "https://hooks.example.com"),
+            ("server.grants", "deploy=manage"),
             ("log.level", "tenure=loud"),
             ("database.url", ""),
         ] {

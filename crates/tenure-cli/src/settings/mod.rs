@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use file::{Context, File};
 pub(crate) use flags::Flags;
-pub(crate) use known::{KNOWN, Kind, Setting, declarable};
+pub(crate) use known::{KNOWN, Kind, NO_ADDRESS, Setting, declarable};
 pub(crate) use layers::{Declaration, Fault, HERE, Layer, Resolved, files, is_kept_apart};
 pub(crate) use schema::schema;
 

@@ -58,7 +58,9 @@ fn of_setting(setting: &Setting) -> Value {
         Kind::Url => json!({ "type": "string", "format": "uri" }),
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Choice(allowed) => json!({ "type": "string", "enum": allowed }),
-        Kind::Texts | Kind::Networks | Kind::Egress => json!({ "type": "array", "items": text }),
+        Kind::Texts | Kind::Networks | Kind::Egress | Kind::Grants => {
+            json!({ "type": "array", "items": text })
+        }
     };
     schema["description"] = json!(setting.about);
     if let Some(default) = setting.default {
@@ -74,6 +76,7 @@ fn of_setting(setting: &Setting) -> Value {
             | Kind::File
             | Kind::Networks
             | Kind::Egress
+            | Kind::Grants
             | Kind::Level => json!(default),
         };
     }

@@ -46,7 +46,7 @@ def wrong(stage, page, ui):
     expect(page.get_by_role("alert")).to_be_visible()
     expect(page.get_by_label("Access token")).to_be_visible()
     page.goto(f"{ui}queues")
-    expect(page).to_have_url(f"{ui}sign-in")
+    expect(page).to_have_url(f"{ui}sign-in?to=queues")
     stage.expects_outage = False
 
 

@@ -12,7 +12,7 @@ use tenure::Timestamp;
 use super::audited::{Noted, audited};
 use super::strangers::Remote;
 use super::tokens::{AccessToken, Proof, TokenQuotas};
-use super::{Access, ClientCertificate, Needs, Reach, Scope, Within};
+use super::{Access, ClientCertificate, Needs, NoGrant, Principal, Reach, Scope, Within, last_used};
 use crate::api::{Api, asks_to_reveal};
 use crate::audit::{self, Act, Caller, Source, Target};
 use crate::hide::View;
@@ -22,6 +22,16 @@ use crate::problem::{Problem, ProblemType};
 const TAKEN_BACK: &str = "unknown, expired or revoked access token";
 
 type Found = Arc<(AccessToken, String)>;
+
+/// The refusal of a client that has not proved its identity.
+const NO_HEADER: &str = "missing or repeated Authorization header; expected `Bearer` and an access token";
+/// The digest of a client without a stored access token.
+const NOT_STORED: String = String::new();
+
+/// Returns `true` if the store has the access token, which can then be revoked.
+pub(super) fn is_stored(found: &Found) -> bool {
+    !found.1.is_empty()
+}
 
 /// Who asks, as far as that is known.
 #[derive(Debug, Clone)]
@@ -45,8 +55,23 @@ impl Who {
         self.0.as_ref().map_or(&[], |found| &found.0.scopes)
     }
 
+    /// Returns the access token, unless the client has proved its identity in another way.
+    pub(crate) fn token(&self) -> Option<&AccessToken> {
+        self.0.as_ref().filter(|found| is_stored(found)).map(|found| &found.0)
+    }
+
+    /// Returns the name and scopes of a client that has proved its identity without an access token.
+    pub(crate) fn principal(&self) -> Option<&AccessToken> {
+        self.0.as_ref().filter(|found| !is_stored(found)).map(|found| &found.0)
+    }
+
     /// The ID of the access token, if there is one.
     pub(crate) fn token_id(&self) -> Option<&str> {
+        self.token().map(|token| token.id.as_str())
+    }
+
+    /// Returns the ID of the access token or the name of the principal, by which quotas count workers.
+    pub(crate) fn counted_by(&self) -> Option<&str> {
         self.0.as_ref().map(|found| found.0.id.as_str())
     }
 
@@ -98,8 +123,9 @@ impl Who {
             created: Timestamp::EPOCH,
             expires: None,
             certificate_sha256: None,
+            last_used: None,
         };
-        Self(Some(Arc::new((token, String::new()))))
+        Self(Some(Arc::new((token, NOT_STORED))))
     }
 }
 
@@ -177,24 +203,25 @@ async fn who(
     if api.access() == Access::Open || needs == Needs::Nothing {
         return Ok(Who(None));
     }
-    let found = match (headers.contains_key(AUTHORIZATION), extensions.get::<ClientCertificate>()) {
-        // A token takes precedence, so that a client with a certificate can act with fewer rights.
-        (true, _) => by_token(api, headers, extensions.get::<Remote>().copied()).await?,
-        (false, Some(certificate)) => {
-            match api.known().find(api.tenure(), &Proof::of_certificate(certificate)).await? {
-                Some(found) => found,
-                None if needs == Needs::Optional => return Ok(Who(None)),
-                None => return Err(unbound(certificate)),
-            }
+    // A token takes precedence, so that a client with a certificate can act with fewer rights.
+    let found = if headers.contains_key(AUTHORIZATION) {
+        by_token(api, headers, extensions.get::<Remote>().copied()).await?
+    } else {
+        match without_token(api, extensions).await? {
+            Some(found) => found,
+            None if needs == Needs::Optional => return Ok(Who(None)),
+            None => return Err(unproven(extensions)),
         }
-        (false, None) if needs == Needs::Optional => return Ok(Who(None)),
-        (false, None) => by_token(api, headers, None).await?,
     };
+    if is_stored(&found) {
+        last_used::note(api, &found.0);
+    }
     if let Some(rate) = found.0.quotas.max_requests_per_second {
         api.rates().take(&found.0.id, rate, api.tenure().store().clock().moment())?;
     }
     if !needs.are_met(&found.0.scopes) {
-        let detail = format!("this requires the scope {needs}, which access token {} lacks", found.0.id);
+        let holder = if is_stored(&found) { "access token " } else { "" };
+        let detail = format!("this requires the scope {needs}, which {holder}{} lacks", found.0.id);
         return Err(Problem::new(ProblemType::Forbidden, detail).with("needs", needs.to_string()));
     }
     if within == Within::Whole && !found.0.reach.is_whole() {
@@ -207,12 +234,28 @@ async fn who(
     Ok(Who(Some(found)))
 }
 
-/// Refuses a verified certificate without a token. A certificate is no guess, so the refusal does not count as one.
-fn unbound(ClientCertificate(sha256): &ClientCertificate) -> Problem {
-    let detail = format!(
-        "no access token is bound to the client certificate {sha256}; bind one with `tenure token create \
-         --certificate-sha256`, or send a bearer token"
-    );
+/// Returns the access token that is bound to the client's certificate, else the client that a grant names.
+async fn without_token(api: &Api, extensions: &Extensions) -> Result<Option<Found>, Problem> {
+    if let Some(certificate) = extensions.get::<ClientCertificate>() {
+        let bound = api.known().find(api.tenure(), &Proof::of_certificate(certificate)).await?;
+        if bound.is_some() {
+            return Ok(bound);
+        }
+    }
+    let principal = extensions.get::<Principal>();
+    Ok(principal.map(|principal| Arc::new((principal.token(), NOT_STORED))))
+}
+
+/// Refuses a client without a token. A certificate or a local user is no guess, so the refusal does not count as one.
+fn unproven(extensions: &Extensions) -> Problem {
+    let detail = match (extensions.get::<NoGrant>(), extensions.get::<ClientCertificate>()) {
+        (Some(none), _) => none.detail.to_string(),
+        (None, Some(ClientCertificate(sha256))) => format!(
+            "no access token is bound to the client certificate {sha256}, and no grant names it; bind one with \
+             `tenure token create --certificate-sha256`, or send a bearer token"
+        ),
+        (None, None) => NO_HEADER.to_owned(),
+    };
     Problem::new(ProblemType::Unauthenticated, detail)
 }
 
@@ -221,9 +264,7 @@ async fn by_token(api: &Api, headers: &HeaderMap, remote: Option<Remote>) -> Res
     let nobody = |detail: &str| Problem::new(ProblemType::Unauthenticated, detail);
     let mut said = headers.get_all(AUTHORIZATION).iter();
     let (Some(said), None) = (said.next(), said.next()) else {
-        return Err(nobody(
-            "missing or repeated Authorization header; expected `Bearer` and an access token",
-        ));
+        return Err(nobody(NO_HEADER));
     };
     let text = said.to_str().ok().and_then(|said| {
         let (scheme, text) = said.split_once(' ')?;

@@ -7,6 +7,9 @@ mod audited;
 mod certificate;
 mod guard;
 pub(crate) mod known;
+pub(crate) mod last_used;
+mod principal;
+mod proxied;
 pub(crate) mod rates;
 mod reach;
 pub(crate) mod routes;
@@ -23,11 +26,14 @@ use tenure::Invalid;
 
 pub(crate) use certificate::ClientCertificate;
 pub(crate) use guard::{Guard, OwnOnly, Who, guarded};
+pub(crate) use principal::NoGrant;
+pub use principal::Principal;
+pub use proxied::{ProxiedPerson, ProxySignIn};
 pub use reach::Reach;
 pub(crate) use reach::Within;
 pub use strangers::Remote;
-pub(crate) use tokens::parts;
 pub use tokens::{AccessToken, NewAccessToken, TokenError, TokenQuotas, Tokens};
+pub(crate) use tokens::{is_control, parts};
 
 /// The authentication mode of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -98,6 +98,9 @@ pub(crate) struct TokenDocument {
     expires_at: Option<String>,
     /// SHA-256 fingerprint of the client certificate that the token is bound to.
     certificate_sha256: Option<String>,
+    /// Last use, rounded down to a minute and shown up to two minutes later. Only the list of tokens shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used_at: Option<String>,
 }
 
 /// A new access token.
@@ -126,6 +129,19 @@ pub(crate) struct WhoDocument {
     open: bool,
     /// The access token of this request.
     token: Option<TokenDocument>,
+    /// The client, if it has proved its identity without an access token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<PrincipalDocument>,
+}
+
+/// A client without an access token.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Principal")]
+pub(crate) struct PrincipalDocument {
+    /// Name in the audit log, such as `unix:deploy` or `cert:spiffe://corp/worker/1`.
+    name: String,
+    /// Scopes that the server's grants give it.
+    scopes: Vec<Scope>,
 }
 
 impl TokenDocument {
@@ -141,6 +157,7 @@ impl TokenDocument {
             created_at: token.created.to_string(),
             expires_at: token.expires.map(|expires| expires.to_string()),
             certificate_sha256: token.certificate_sha256.clone(),
+            last_used_at: token.last_used.map(|used| used.to_string()),
         }
     }
 }
@@ -237,8 +254,12 @@ pub(crate) async fn show(api: Api, Path(id): Path<String>) -> Result<Response, P
 
 /// `GET /v1/whoami`
 pub(crate) async fn whoami(api: Api) -> Response {
-    let token = api.who().0.as_ref().map(|found| TokenDocument::of(&found.0));
-    secret(json(StatusCode::OK, &WhoDocument { open: api.access() == Access::Open, token }))
+    let token = api.who().token().map(TokenDocument::of);
+    let principal = api
+        .who()
+        .principal()
+        .map(|token| PrincipalDocument { name: token.name.clone(), scopes: token.scopes.clone() });
+    secret(json(StatusCode::OK, &WhoDocument { open: api.access() == Access::Open, token, principal }))
 }
 
 /// Forbids caches on the way to keep a response.

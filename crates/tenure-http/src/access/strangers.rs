@@ -26,14 +26,14 @@ pub(crate) struct Strangers {
 
 impl Strangers {
     /// How long somebody waits until he may try again, if so many a minute are allowed; none if he may.
-    pub(super) fn wait(&self, remote: Remote, most: u32, now: Moment) -> Option<Duration> {
+    pub(crate) fn wait(&self, remote: Remote, most: u32, now: Moment) -> Option<Duration> {
         let (since, tried) = self.lock().get(&whose(remote)).copied()?;
         let passed = now.since(since);
         (tried >= most && passed < MINUTE).then(|| MINUTE.saturating_sub(passed))
     }
 
     /// Notes that somebody has tried a token that nobody knows.
-    pub(super) fn note(&self, remote: Remote, now: Moment) {
+    pub(crate) fn note(&self, remote: Remote, now: Moment) {
         let mut tried = self.lock();
         if tried.len() >= MOST {
             tried.retain(|_, (since, _)| now.since(*since) < MINUTE);

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use tenure::{Error, Tenure};
 use tokio::sync::watch;
 
-use super::guard::Who;
+use super::guard::{Who, is_stored};
 use super::tokens::{AccessToken, Tokens};
 
 /// It is looked at so often whether an access token is good still, once for all who have shown it.
@@ -29,7 +29,9 @@ pub(crate) struct Followed {
 impl Followed {
     /// Ends when whoever asks may not any more.
     pub(crate) async fn taken_back(self, tenure: Tenure, who: Who) {
-        let Some(found) = &who.0 else { return std::future::pending().await };
+        let Some(found) = who.0.as_ref().filter(|found| is_stored(found)) else {
+            return std::future::pending().await;
+        };
         let mut over = self.watch(&tenure, found);
         if over.wait_for(|over| *over).await.is_err() {
             std::future::pending().await
@@ -39,7 +41,7 @@ impl Followed {
     /// The answer; what of it is still to come ends when whoever asked may not hear it any more.
     pub(super) fn until_taken_back(self, tenure: Tenure, who: Who, response: Response) -> Response {
         // What is whole has been decided on already.
-        if who.0.is_none() || response.body().size_hint().exact().is_some() {
+        if who.token().is_none() || response.body().size_hint().exact().is_some() {
             return response;
         }
         let (parts, body) = response.into_parts();

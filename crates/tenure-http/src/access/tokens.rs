@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
 use tenure::{Error, Fault, Invalid, Name, Tenure, Timestamp, limits};
 
-use super::{ClientCertificate, Reach, Scope};
+use super::{ClientCertificate, Reach, Scope, last_used};
 use crate::secret::{drawn, hex};
 
 /// What every access token begins with, so that whoever searches for secrets that got lost finds it.
@@ -44,6 +44,8 @@ pub struct AccessToken {
     pub expires: Option<Timestamp>,
     /// SHA-256 fingerprint of the client certificate that takes the place of a secret, in lower-case hex.
     pub certificate_sha256: Option<String>,
+    /// Last use, rounded down to a minute; [`Tokens::page`] sets it.
+    pub last_used: Option<Timestamp>,
 }
 
 /// Quotas of an access token; `None` means no quota.
@@ -180,7 +182,17 @@ impl<'a> Tokens<'a> {
         let value = NewValue { value: Document::new(text)?, keep };
         let put = Put { shelf: shelf()?, key: RecordKey::new(&id)?, only: Only::Absent, to: Some(value) };
         let expires = keep.map(|keep| created.after(keep));
-        let token = AccessToken { id, name, scopes, reach, quotas, created, expires, certificate_sha256 };
+        let token = AccessToken {
+            id,
+            name,
+            scopes,
+            reach,
+            quotas,
+            created,
+            expires,
+            certificate_sha256,
+            last_used: None,
+        };
         Ok(matches!(self.write(put).await?, Written::Done { .. }).then_some(token))
     }
 
@@ -193,10 +205,11 @@ impl<'a> Tokens<'a> {
         behind: Option<&str>,
         at_most: usize,
     ) -> Result<(Vec<AccessToken>, Option<String>), TokenError> {
-        let behind = behind.map(RecordKey::new).transpose()?;
-        let ask = RecordsAsk { behind, at_most, ..RecordsAsk::of(shelf()?) };
+        let key = behind.map(RecordKey::new).transpose()?;
+        let ask = RecordsAsk { behind: key, at_most, ..RecordsAsk::of(shelf()?) };
         let page = self.tenure.store().records(ask).await?;
-        let tokens = page.records.iter().filter_map(|record| Some(read(record)?.0)).collect();
+        let mut tokens: Vec<_> = page.records.iter().filter_map(|record| Some(read(record)?.0)).collect();
+        last_used::fill(self.tenure, behind, &mut tokens).await?;
         Ok((tokens, page.next.map(|next| next.as_str().to_owned())))
     }
 
@@ -242,8 +255,10 @@ impl<'a> Tokens<'a> {
     pub async fn revoke(&self, id: &str) -> Result<bool, TokenError> {
         let (shelf, key) = (shelf()?, RecordKey::new(id)?);
         let Some(there) = self.tenure.store().record(&shelf, &key).await? else { return Ok(false) };
+        let used = last_used::removal(&key)?;
         let put = Put { shelf, key, only: Only::Version(there.version), to: None };
-        Ok(matches!(self.write(put).await?, Written::Done { .. }))
+        let writes = Writes { records: vec![put, used], ..Writes::default() };
+        Ok(matches!(self.tenure.store().write_records(writes).await?, Written::Done { .. }))
     }
 
     /// The one with this id, and the digest of its secret.
@@ -337,7 +352,7 @@ fn check(new: &NewAccessToken) -> Result<Vec<Scope>, Invalid> {
 }
 
 /// Returns true for a control character, a line separator and a character that changes the direction of text.
-fn is_control(sign: char) -> bool {
+pub(crate) fn is_control(sign: char) -> bool {
     sign.is_control() || matches!(sign, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -347,7 +362,18 @@ fn read(record: &Record) -> Option<(AccessToken, String)> {
     let certificate_sha256 = is_certificate.then(|| digest.clone());
     let id = record.key.as_str().to_owned();
     let expires = record.expires;
-    Some((AccessToken { id, name, scopes, reach, quotas, created, expires, certificate_sha256 }, digest))
+    let token = AccessToken {
+        id,
+        name,
+        scopes,
+        reach,
+        quotas,
+        created,
+        expires,
+        certificate_sha256,
+        last_used: None,
+    };
+    Some((token, digest))
 }
 
 fn shelf() -> Result<Name, Invalid> {

@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 
 use super::Target;
 use super::change::{difference, shown};
-use crate::access::{Remote, Who, parts};
+use crate::access::{NoGrant, Remote, Who, parts};
 use crate::api::asks_to_reveal;
 use crate::hide::Hiding;
+use crate::oidc::OidcRequest;
 
 /// End of the path of an entry, if the request asked for hidden values.
 const REVEALS: &str = "?reveal=true";
@@ -111,7 +112,8 @@ impl Act {
             path.push_str(REVEALS);
         }
         let caller = request.extensions().get::<Caller>().cloned().unwrap_or_default();
-        let actor = who.name().map(str::to_owned).or(caller.actor);
+        let refused = request.extensions().get::<NoGrant>().map(|refused| refused.name.to_string());
+        let actor = who.name().map(str::to_owned).or(caller.actor).or(refused);
         let header = request.headers().get("x-request-id").and_then(|id| id.to_str().ok());
         Self {
             who: cut(&actor.unwrap_or_else(|| "anonymous".to_owned()), TEXT_BYTES),
@@ -123,6 +125,26 @@ impl Act {
             object: Some(target.object(request.uri().path())),
             method,
             path,
+            before: None,
+            after: None,
+            status: 0,
+            count: 1,
+        }
+    }
+
+    /// Returns a sign-in with the identity provider of this URL.
+    pub(crate) fn sign_in(who: &str, request: &OidcRequest, issuer: &str) -> Self {
+        let id = request.request_id.as_ref().and_then(|id| id.to_str().ok());
+        Self {
+            who: cut(who, TEXT_BYTES),
+            token_id: None,
+            source: Source::Dashboard,
+            address: request.remote.map(|Remote(address)| address.to_string()),
+            request_id: id.map(|id| cut(id, TEXT_BYTES)),
+            command: None,
+            object: Some(Object { kind: "sign-in".to_owned(), name: Some(cut(issuer, TEXT_BYTES)) }),
+            method: "GET".to_owned(),
+            path: cut(&request.path, PATH_BYTES),
             before: None,
             after: None,
             status: 0,

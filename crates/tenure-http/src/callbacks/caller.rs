@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, HOST, RETRY_AFTER, USER_AGENT};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::client::conn::http1;
@@ -28,6 +28,7 @@ const AGENT: &str = concat!("tenure/", env!("CARGO_PKG_VERSION"));
 
 /// What is sent.
 pub(crate) struct Call {
+    pub method: Method,
     pub target: Target,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Bytes,
@@ -184,10 +185,14 @@ where
 }
 
 fn request(call: &Call) -> Result<Request<Body>, NoAnswer> {
-    let mut request = Request::post(call.target.path.as_str())
+    let mut request = Request::builder()
+        .method(call.method.clone())
+        .uri(call.target.path.as_str())
         .header(HOST, call.target.authority.as_str())
-        .header(USER_AGENT, AGENT)
-        .header(CONTENT_LENGTH, call.body.len());
+        .header(USER_AGENT, AGENT);
+    if call.method != Method::GET {
+        request = request.header(CONTENT_LENGTH, call.body.len());
+    }
     for (name, value) in &call.headers {
         request = request.header(name, value);
     }
@@ -219,8 +224,8 @@ mod tests {
 
     fn call(url: &str) -> Call {
         let target = Target::read(url).unwrap();
-        let within = Duration::from_secs(5);
-        Call { target, headers: Vec::new(), body: Bytes::from_static(b"{}"), within, most: 10 }
+        let (within, body) = (Duration::from_secs(5), Bytes::from_static(b"{}"));
+        Call { method: Method::POST, target, headers: Vec::new(), body, within, most: 10 }
     }
 
     fn caller(allowed: &[Network]) -> Caller {

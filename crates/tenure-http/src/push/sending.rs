@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use tenure::{Cause, Ending, Failure, Invalid, JobRecord, Renewal, Verdict, limits};
 use tokio_util::sync::CancellationToken;
@@ -165,7 +165,7 @@ impl Sending {
         }
         let target = Target::read(&kept.url)?;
         let within = job.terms.timeout.unwrap_or(kept.timeout).min(kept.timeout);
-        Ok(Call { target, headers, body, within, most: limits::OUTPUT_BYTES })
+        Ok(Call { method: Method::POST, target, headers, body, within, most: limits::OUTPUT_BYTES })
     }
 
     /// Whoever was called does it by himself from here on: he renews it, and tells its end with the token.

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::worded::message;
 use crate::access::strangers::{Remote, whose};
@@ -17,30 +16,43 @@ const AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
 /// The connections that are open, by where they come from.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Crowd {
-    open: Arc<Mutex<BTreeMap<IpAddr, usize>>>,
+    open: Arc<Mutex<BTreeMap<Origin, usize>>>,
+}
+
+/// Origin of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Origin {
+    Address(IpAddr),
+    /// A user of this machine, by number.
+    User(u32),
+}
+
+impl Origin {
+    pub(super) fn of(remote: Remote) -> Self {
+        Self::Address(whose(remote))
+    }
 }
 
 /// The place of one connection, which is free again when this is dropped.
 pub(super) struct Place {
     crowd: Crowd,
-    whose: IpAddr,
+    origin: Origin,
 }
 
 impl Crowd {
     /// A place for one more, if so many may be open from one address.
-    pub(super) fn enter(&self, remote: Remote, most: usize) -> Option<Place> {
-        let whose = whose(remote);
+    pub(super) fn enter(&self, origin: Origin, most: usize) -> Option<Place> {
         let mut open = self.lock();
-        let count = open.entry(whose).or_default();
+        let count = open.entry(origin).or_default();
         if *count >= most {
             return None;
         }
         *count += 1;
         drop(open);
-        Some(Place { crowd: self.clone(), whose })
+        Some(Place { crowd: self.clone(), origin })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Origin, usize>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -48,17 +60,17 @@ impl Crowd {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.crowd.lock();
-        if let Some(count) = open.get_mut(&self.whose) {
+        if let Some(count) = open.get_mut(&self.origin) {
             *count -= 1;
             if *count == 0 {
-                open.remove(&self.whose);
+                open.remove(&self.origin);
             }
         }
     }
 }
 
 /// Closes a connection of an address with too many, with an answer if the client expects plain HTTP.
-pub(super) fn turn_away(mut stream: TcpStream, expects_tls: bool) {
+pub(super) fn turn_away(mut stream: impl AsyncWrite + Send + Unpin + 'static, expects_tls: bool) {
     if expects_tls {
         return;
     }
@@ -79,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_place_is_free_again_once_its_connection_is_over() {
-        let (crowd, one, other) =
-            (Crowd::default(), Remote([192, 0, 2, 1].into()), Remote([192, 0, 2, 2].into()));
+        let of = |last| Origin::of(Remote([192, 0, 2, last].into()));
+        let (crowd, one, other) = (Crowd::default(), of(1), of(2));
         let first = crowd.enter(one, 2).unwrap();
         let _second = crowd.enter(one, 2).unwrap();
         assert!(crowd.enter(one, 2).is_none() && crowd.enter(other, 2).is_some());

@@ -8,19 +8,18 @@ use std::time::Duration;
 
 use tenure::Clock;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// A connection, and since when its client has read nothing.
-pub(super) struct Impatient {
-    stream: TcpStream,
+pub(super) struct Impatient<S> {
+    stream: S,
     clock: Arc<dyn Clock>,
     /// For how long he may.
     within: Duration,
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl Impatient {
-    pub(super) fn new(stream: TcpStream, clock: Arc<dyn Clock>, within: Duration) -> Self {
+impl<S> Impatient<S> {
+    pub(super) fn new(stream: S, clock: Arc<dyn Clock>, within: Duration) -> Self {
         Self { stream, clock, within, over: None }
     }
 
@@ -37,7 +36,7 @@ impl Impatient {
     }
 }
 
-impl AsyncRead for Impatient {
+impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -47,7 +46,7 @@ impl AsyncRead for Impatient {
     }
 }
 
-impl AsyncWrite for Impatient {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, from);
         self.in_time(context, written)

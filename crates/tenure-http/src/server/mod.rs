@@ -1,5 +1,6 @@
 //! The server: all routes of the contract on a port, with an end to everything that a client can keep open.
 
+mod accounts;
 mod around;
 mod crowd;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod impatient;
 mod options;
 mod proxies;
 mod public;
+mod socket;
 mod tls;
 mod worded;
 
@@ -27,31 +29,37 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use tenure::{Clock, Tenure};
+use tenure::{Clock, Invalid, Tenure};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
+use crate::access::last_used::LastUsed;
 use crate::access::rates::Rates;
 use crate::access::strangers::{Remote, Strangers};
-use crate::access::{Access, ClientCertificate};
+use crate::access::{Access, NoGrant, Principal, ProxySignIn};
 use crate::api::{Api, Rules};
 use crate::audit::{AuditExport, AuditLog, Refusals};
+use crate::grants::Grants;
 use crate::jobs::budget::WaitingJobs;
 use crate::metrics::KindLabels;
+use crate::oidc::{Oidc, OidcOptions};
 use crate::push::pusher::Pusher;
 use crate::quota::Quotas;
 use crate::routes;
 use crate::spans::{Spans, firing};
 pub(crate) use around::refuse_cross_site;
-use crowd::{Crowd, Place, turn_away};
+use accounts::LocalUser;
+use crowd::{Crowd, Origin, Place, turn_away};
 use heads::{Busy, Heads, Phase};
 use hosts::Hosts;
 use impatient::Impatient;
 pub use options::Options;
 use proxies::Proxies;
 use public::Public;
+pub use socket::SocketFile;
+use socket::{Own, Socket};
 pub use tls::{Tls, TlsError, TlsFiles};
 use worded::Worded;
 
@@ -71,6 +79,23 @@ pub enum ServeError {
         "{0} is reachable from other machines without authentication; set --auth tokens, or bind to 127.0.0.1"
     )]
     Open(SocketAddr),
+    /// The Unix socket is not available.
+    #[error("cannot listen on {}: {source}", path.display())]
+    Socket {
+        /// Path of the socket.
+        path: std::path::PathBuf,
+        /// The error of the operating system, or of the path.
+        source: std::io::Error,
+    },
+    /// A Unix socket tells its users apart, which a server without authentication does not.
+    #[error("a Unix socket needs authentication; set --auth tokens")]
+    OpenSocket,
+    /// The server would listen nowhere.
+    #[error("no address and no Unix socket to listen on; set --bind ADDRESS:PORT or --socket PATH")]
+    Nowhere,
+    /// Any client could name a person, or the name would have no effect.
+    #[error("headers that name a person need --auth tokens and the address of the proxy in --trusted-proxy")]
+    ProxySignIn,
     /// The certificate or key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -79,7 +104,8 @@ pub enum ServeError {
 /// A listening server.
 #[derive(Debug)]
 pub struct Server {
-    listener: TcpListener,
+    listener: Option<TcpListener>,
+    socket: Option<Socket>,
     address: SocketAddr,
     tenure: Tenure,
     options: Options,
@@ -88,6 +114,7 @@ pub struct Server {
     tls: Option<Tls>,
     rates: Arc<Rates>,
     waiting_jobs: WaitingJobs,
+    last_used: Arc<LastUsed>,
     audit: Arc<AuditLog>,
     refusals: Arc<Refusals>,
 }
@@ -103,16 +130,37 @@ impl Server {
         if !address.ip().is_loopback() && options.access == Access::Open {
             return Err(ServeError::Open(address));
         }
+        if options.socket.is_some() && options.access == Access::Open {
+            return Err(ServeError::OpenSocket);
+        }
+        if options.socket.is_none() && options.only_socket {
+            return Err(ServeError::Nowhere);
+        }
+        let believes_proxy = options.access == Access::Tokens && !options.trusted_proxies.is_empty();
+        if options.proxy_sign_in.is_some() && !believes_proxy {
+            return Err(ServeError::ProxySignIn);
+        }
         let clock = tenure.store().clock();
         let tls = options.tls.clone().map(|files| Tls::load(files, clock)).transpose()?;
         let refuse = |source| ServeError::Bind { address, source };
-        let listener = TcpListener::bind(address).await.map_err(refuse)?;
-        let address = listener.local_addr().map_err(refuse)?;
+        let listener = match options.only_socket {
+            true => None,
+            false => Some(TcpListener::bind(address).await.map_err(refuse)?),
+        };
+        let bound = listener.as_ref().map(TcpListener::local_addr).transpose().map_err(refuse)?;
+        let address = bound.unwrap_or(address);
+        let refuse = |path, source| ServeError::Socket { path, source };
+        let socket = options
+            .socket
+            .as_ref()
+            .map(|file| Socket::bind(file).map_err(|source| refuse(file.path.clone(), source)));
+        let socket = socket.transpose()?;
         let (tenure, strangers, refusals) = (tenure.clone(), Arc::default(), Arc::default());
         let audit = Arc::new(AuditLog::with_file(options.audit_file.clone()));
         let (more, rates, waiting_jobs) = (Router::new(), Arc::default(), WaitingJobs::default());
         Ok(Self {
             listener,
+            socket,
             address,
             tenure,
             options,
@@ -121,12 +169,13 @@ impl Server {
             tls,
             rates,
             waiting_jobs,
+            last_used: Arc::default(),
             audit,
             refusals,
         })
     }
 
-    /// Returns the address it listens on.
+    /// Returns the address it listens on, or would listen on if it did not listen only on a Unix socket.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -147,6 +196,15 @@ impl Server {
     /// Returns the API routes under the rules of this server, for pages in the same program that call them.
     pub fn contract(&self) -> Router {
         router(&Api::new(&self.tenure, self.rules(Spans::default())))
+    }
+
+    /// Creates a sign-in with an identity provider. It shares the server's public URL, grants, limits and audit log.
+    ///
+    /// # Errors
+    /// An invalid setting.
+    pub fn oidc(&self, options: OidcOptions) -> Result<Oidc, Invalid> {
+        let api = Api::new(&self.tenure, self.rules(Spans::default()));
+        Oidc::new(api, options, self.options.grants.clone())
     }
 
     /// Returns the API routes without authentication, for the program that runs this server, such as to apply its settings
@@ -177,6 +235,7 @@ impl Server {
                 queues_per_token: self.options.queues_per_token,
             },
             rates: Arc::clone(&self.rates),
+            last_used: Arc::clone(&self.last_used),
             waiting_jobs: self.waiting_jobs.clone(),
             items: None,
             ends_itself: true,
@@ -195,6 +254,9 @@ impl Server {
     /// Where others reach it, without a slash at the end.
     fn public_url(&self) -> String {
         let said = self.options.public_url.clone().unwrap_or_else(|| {
+            if self.listener.is_none() {
+                return "http://localhost".to_owned();
+            }
             let scheme = if self.tls.is_some() { "https" } else { "http" };
             format!("{scheme}://{}", self.address)
         });
@@ -219,7 +281,11 @@ impl Server {
         let (graceful, room) = (GracefulShutdown::new(), Arc::new(Semaphore::new(self.options.connections)));
         let (crowd, handshakes) = (Crowd::default(), Crowd::default());
         let proxies = Arc::new(Proxies::new(&self.options.trusted_proxies));
-        let arrival = Arrival { proxies, public: self.options.public_url.as_deref().map(Public::of) };
+        let public = self.options.public_url.as_deref().map(Public::of);
+        let people = self.options.proxy_sign_in.clone();
+        let people = people.map(|people| Arc::new((people, self.options.grants.clone())));
+        let arrival = Arrival { proxies, public, people };
+        let grants = Arc::new(self.options.grants.clone());
         let stop = async {
             stop.await;
             api.leave();
@@ -230,15 +296,13 @@ impl Server {
             let accepted = tokio::select! {
                 biased;
                 () = &mut stop => break,
-                accepted = accept(&self.listener, &room, &*clock) => accepted,
+                accepted = accept((self.listener.as_ref(), self.socket.as_ref()), &room, &*clock) => accepted,
             };
-            let Accepted { stream, remote, permit } = accepted;
-            let Some(place) = crowd.enter(remote, self.options.connections_per_address) else {
-                turn_away(stream, self.tls.is_some());
+            let Accepted { stream, permit } = accepted;
+            let Some(place) = crowd.enter(stream.origin(), self.options.connections_per_address) else {
+                stream.turn_away(self.tls.is_some());
                 continue;
             };
-            // A response is complete when it is written: waiting for more only delays it.
-            let _ = stream.set_nodelay(true);
             let connection = Connection {
                 app: app.clone(),
                 arrival: arrival.clone(),
@@ -249,29 +313,49 @@ impl Server {
                 places: (permit, place),
             };
             let read_within = self.options.read_within;
+            let (stream, remote) = match stream {
+                Stream::Tcp(stream, remote) => (stream, remote),
+                Stream::Unix(stream, user, own) => {
+                    let (grants, clock) = (Arc::clone(&grants), Arc::clone(&clock));
+                    tokio::spawn(async move {
+                        let found =
+                            tokio::task::spawn_blocking(move || LocalUser::find(user, own, &grants)).await;
+                        let Ok(found) = found else { return };
+                        let peer = Peer { user: Some(found), ..Peer::default() };
+                        connection.serve(Impatient::new(stream, clock, read_within), peer).await;
+                    });
+                    continue;
+                }
+            };
+            // A response is complete when it is written: waiting for more only delays it.
+            let _ = stream.set_nodelay(true);
             let Some(tls) = self.tls.clone() else {
                 let stream = Impatient::new(stream, Arc::clone(&clock), read_within);
-                tokio::spawn(
-                    connection.serve(stream, Peer { remote, is_encrypted: false, certificate: None }),
-                );
+                let peer = Peer { remote: Some(remote), ..Peer::default() };
+                tokio::spawn(connection.serve(stream, peer));
                 continue;
             };
-            let Some(handshake) = handshakes.enter(remote, HANDSHAKES_PER_ADDRESS) else { continue };
-            let (api, clock) = (api.clone(), Arc::clone(&clock));
+            let Some(handshake) = handshakes.enter(Origin::of(remote), HANDSHAKES_PER_ADDRESS) else {
+                continue;
+            };
+            let (api, clock, grants) = (api.clone(), Arc::clone(&clock), Arc::clone(&grants));
             tokio::spawn(async move {
                 let shaken = tokio::select! {
                     biased;
-                    shaken = tls.handshake(stream, read_within) => shaken,
+                    shaken = tls.handshake(stream, read_within, &grants) => shaken,
                     () = clock.sleep(connection.head_within) => None,
                     () = api.drained() => None,
                 };
                 drop(handshake);
                 if let Some((stream, certificate)) = shaken {
-                    connection.serve(stream, Peer { remote, is_encrypted: true, certificate }).await;
+                    let remote = Some(remote);
+                    connection
+                        .serve(stream, Peer { remote, is_encrypted: true, certificate, user: None })
+                        .await;
                 }
             });
         }
-        drop(self.listener);
+        drop((self.listener, self.socket));
         api.drain();
         let answered = async {
             tokio::select! {
@@ -292,6 +376,7 @@ impl Server {
         if let Some(export) = export {
             export.end(&*clock).await;
         }
+        self.last_used.write(&self.tenure).await;
         telling_spans.end(&*clock).await;
     }
 }
@@ -320,19 +405,48 @@ fn router(api: &Api) -> Router {
 
 /// A connection, and where it comes from.
 struct Accepted {
-    stream: TcpStream,
-    remote: Remote,
+    stream: Stream,
     permit: OwnedSemaphorePermit,
 }
 
+/// A new connection, with the address of its client, or the numbers of its user and group and those of the server's user.
+enum Stream {
+    Tcp(TcpStream, Remote),
+    Unix(UnixStream, (u32, u32), Own),
+}
+
+impl Stream {
+    fn origin(&self) -> Origin {
+        match self {
+            Self::Tcp(_, remote) => Origin::of(*remote),
+            Self::Unix(_, (uid, _), _) => Origin::User(*uid),
+        }
+    }
+
+    fn turn_away(self, expects_tls: bool) {
+        match self {
+            Self::Tcp(stream, _) => turn_away(stream, expects_tls),
+            Self::Unix(stream, ..) => turn_away(stream, false),
+        }
+    }
+}
+
 /// The next connection, once there is room for it.
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, clock: &dyn Clock) -> Accepted {
+async fn accept(
+    listeners: (Option<&TcpListener>, Option<&Socket>),
+    room: &Arc<Semaphore>,
+    clock: &dyn Clock,
+) -> Accepted {
     /// How long nobody is accepted after the system has refused one: it may have no more files.
     const AFTER_ERROR: Duration = Duration::from_millis(100);
     loop {
         let Ok(permit) = Arc::clone(room).acquire_owned().await else { return std::future::pending().await };
-        match listener.accept().await {
-            Ok((stream, remote)) => return Accepted { stream, remote: Remote(remote.ip()), permit },
+        let accepted = tokio::select! {
+            accepted = accept_tcp(listeners.0) => accepted,
+            accepted = accept_unix(listeners.1) => accepted,
+        };
+        match accepted {
+            Ok(stream) => return Accepted { stream, permit },
             Err(error) => {
                 tracing::warn!(%error, "failed to accept a connection");
                 clock.sleep(AFTER_ERROR).await;
@@ -341,23 +455,50 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>, clock: &dyn Clock
     }
 }
 
+async fn accept_tcp(listener: Option<&TcpListener>) -> std::io::Result<Stream> {
+    let Some(listener) = listener else { return std::future::pending().await };
+    let (stream, remote) = listener.accept().await?;
+    Ok(Stream::Tcp(stream, Remote(remote.ip())))
+}
+
+async fn accept_unix(socket: Option<&Socket>) -> std::io::Result<Stream> {
+    let Some(socket) = socket else { return std::future::pending().await };
+    let (stream, _) = socket.listener.accept().await?;
+    let user = stream.peer_cred()?;
+    Ok(Stream::Unix(stream, (user.uid(), user.gid()), socket.own))
+}
+
 /// Path of requests to this server: trusted proxies and the public URL.
 #[derive(Debug, Clone)]
 struct Arrival {
     proxies: Arc<Proxies>,
     public: Option<Public>,
+    people: Option<Arc<(ProxySignIn, Grants)>>,
 }
 
 impl Arrival {
-    /// Notes the client's address and certificate in a request, and the URL that the client used.
+    /// Notes the client's address and identity in a request, and the URL that the client used.
     fn note<B>(&self, request: &mut Request<B>, peer: &Peer) {
-        let client = self.proxies.client(peer.remote, request.headers());
-        request.extensions_mut().insert(client);
-        if let Some(certificate) = peer.certificate.clone() {
+        if let Some(remote) = peer.remote {
+            let client = self.proxies.client(remote, request.headers());
+            request.extensions_mut().insert(client);
+        }
+        match peer.user.as_ref().map(|user| user.identity(request.headers())) {
+            Some(Ok(principal)) => _ = request.extensions_mut().insert::<Principal>(principal),
+            Some(Err(none)) => _ = request.extensions_mut().insert::<NoGrant>(none),
+            None => {}
+        }
+        if let Some(tls::Shown { certificate, principal }) = peer.certificate.clone() {
             request.extensions_mut().insert(certificate);
+            principal.map(|principal| request.extensions_mut().insert(principal));
+        }
+        if let Some((people, grants)) = self.people.as_deref() {
+            let is_trusted = peer.remote.is_some_and(|remote| self.proxies.are_at(remote));
+            let person = people.take(request.headers_mut(), is_trusted, grants);
+            person.map(|person| request.extensions_mut().insert(person));
         }
         let headers = request.headers_mut();
-        if !self.proxies.are_at(peer.remote) {
+        if !peer.remote.is_some_and(|remote| self.proxies.are_at(remote)) {
             headers.remove(FORWARDED_PROTO);
         }
         if peer.is_encrypted && !headers.contains_key(FORWARDED_PROTO) {
@@ -407,11 +548,14 @@ const HANDSHAKES_PER_ADDRESS: usize = 1_000;
 const ONLY_HTTPS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// The other end of a connection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Peer {
-    remote: Remote,
+    /// Address of the client; `None` on a Unix socket.
+    remote: Option<Remote>,
     is_encrypted: bool,
-    certificate: Option<ClientCertificate>,
+    certificate: Option<tls::Shown>,
+    /// User of the client on a Unix socket.
+    user: Option<LocalUser>,
 }
 
 /// A connection to be served.

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::TlsFiles;
-use crate::access::Access;
+use super::{SocketFile, TlsFiles};
+use crate::access::{Access, ProxySignIn};
 use crate::audit::AuditFile;
 use crate::callbacks::{Egress, Network};
+use crate::grants::Grants;
 use crate::hide::Hiding;
 use crate::otlp::Collector;
 use crate::quota;
@@ -18,12 +19,18 @@ use crate::spans::Traces;
 pub struct Options {
     /// Address to listen on; default: loopback only.
     pub bind: SocketAddr,
+    /// Unix socket to listen on as well, for local users with a grant. It requires [`Access::Tokens`].
+    pub socket: Option<SocketFile>,
+    /// Listens only on the Unix socket, not on `bind`.
+    pub only_socket: bool,
     /// Certificate and key of a server that speaks TLS. Default: plain HTTP.
     pub tls: Option<TlsFiles>,
     /// Additional host names under which the server may be addressed, without a port.
     pub hosts: Vec<String>,
     /// Authentication mode.
     pub access: Access,
+    /// Scopes of clients without an access token, such as local users and client certificates.
+    pub grants: Grants,
     /// Refuses every change.
     pub read_only: bool,
     /// Addresses that webhooks and push endpoints may use. Pass the same to
@@ -36,6 +43,8 @@ pub struct Options {
     pub public_url: Option<String>,
     /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` name the client's address and scheme.
     pub trusted_proxies: Vec<Network>,
+    /// Headers in which a trusted proxy names the person that it has signed in to the dashboard, if any.
+    pub proxy_sign_in: Option<ProxySignIn>,
     /// Names whose values are hidden from clients with an access token.
     pub hiding: Hiding,
     /// Counts all kinds of a queue together in the metrics, for a store with very many kinds.
@@ -78,14 +87,18 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             bind: SocketAddr::from(([127, 0, 0, 1], 8368)),
+            socket: None,
+            only_socket: false,
             tls: None,
             hosts: Vec::new(),
             access: Access::default(),
+            grants: Grants::default(),
             read_only: false,
             egress: Egress::default(),
             pushes: true,
             public_url: None,
             trusted_proxies: Vec::new(),
+            proxy_sign_in: None,
             hiding: Hiding::default(),
             kinds_together: false,
             audit_file: None,

@@ -120,7 +120,8 @@ pub(crate) async fn note(
 ) -> Result<(), Problem> {
     check_passes(api, ask.holder).await?;
     let now = api.tenure().store().clock().moment();
-    let claimant = Claimant { token: api.who().token_id(), name: name.unwrap_or("HTTP worker"), slots: said };
+    let claimant =
+        Claimant { token: api.who().counted_by(), name: name.unwrap_or("HTTP worker"), slots: said };
     let announced = api.roll().lock().note(api.quotas(), &claimant, ask, now)?;
     // Only after the quota has let it pass: each owner takes a record.
     if let Some(owner) = api.who().name()
@@ -306,7 +307,7 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     if heard.is_none() && !is_lost(&api, id).await? {
         commands::check_heeds(&alive(&api, id).await?)?;
     }
-    let is_own = heard.is_some_and(|heard| heard.token.as_deref() == api.who().token_id());
+    let is_own = heard.is_some_and(|heard| heard.token.as_deref() == api.who().counted_by());
     // First of all, so that it does not take again what is taken from it.
     api.commands().dismiss(api.tenure(), id).await?;
     release_all(&api, id).await?;

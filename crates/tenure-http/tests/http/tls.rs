@@ -2,6 +2,7 @@
 //!
 //! `tests/certificates` was made once with openssl: P-256 keys, and `openssl ca -startdate 20000101000000Z -enddate
 //! 21200101000000Z` with a CA whose key was then deleted. `expired.pem` ended in 2001, and `stranger.pem` is by another CA.
+//! `worker.pem` is by `names-ca.pem`: it has a URI and a DNS name, and the common name `spiffe://corp/admin`.
 
 #![allow(clippy::disallowed_methods, reason = "a real connection is waited for in real time")]
 
@@ -15,7 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tenure::{ManualClock, Tenure};
-use tenure_http::{Access, NewAccessToken, Options, Reach, Scope, Server, TlsFiles, Tokens};
+use tenure_http::{Access, Grants, NewAccessToken, Options, Reach, Scope, Server, TlsFiles, Tokens};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -193,8 +194,14 @@ async fn a_server_with_files_that_it_cannot_use_does_not_start() {
 async fn guarded(clock: &ManualClock, is_optional: bool) -> Served {
     let mut files = usual();
     (files.client_ca, files.is_client_certificate_optional) = (Some(file("ca.pem")), is_optional);
+    guarded_by(clock, files, &[]).await
+}
+
+/// The same with these files and grants.
+async fn guarded_by(clock: &ManualClock, files: TlsFiles, grants: &[&str]) -> Served {
     let mut options = options(files);
     options.access = Access::Tokens;
+    options.grants = Grants::new(grants.iter().map(|grant| grant.parse().unwrap()).collect());
     served(clock, options).await
 }
 
@@ -296,4 +303,59 @@ async fn a_certificate_has_one_token_and_its_actions_are_audited_under_the_name(
     assert!(
         ask(served.address, Some("unbound"), "GET /v1/queues", "").await.unwrap().starts_with("HTTP/1.1 200")
     );
+}
+
+/// A server that trusts both CAs, with these grants.
+async fn granting(folder: &Path, clock: &ManualClock, grants: &[&str]) -> Served {
+    let both = ["ca.pem", "names-ca.pem"].map(|name| std::fs::read_to_string(file(name)).unwrap()).concat();
+    let mut files = usual();
+    files.client_ca = Some(folder.join("both.pem"));
+    std::fs::write(folder.join("both.pem"), both).unwrap();
+    files.is_client_certificate_optional = true;
+    guarded_by(clock, files, grants).await
+}
+
+#[tokio::test]
+async fn a_grant_for_a_name_serves_certificates_that_have_it_in_the_right_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let enqueue = "POST /v1/jobs\n{\"kind\":\"k\"}";
+    let jobs = "GET /v1/jobs";
+    for (grant, identity, line, status, why) in [
+        ("cert:spiffe://corp/worker/*=enqueue", "worker", enqueue, "202", "its URI"),
+        ("cert:spiffe://corp/worker/*=enqueue", "worker", jobs, "403", "another scope"),
+        ("cert:worker-1.corp.example=read", "worker", jobs, "200", "its DNS name"),
+        ("cert:CN=spiffe://corp/admin=read", "worker", jobs, "200", "its common name"),
+        ("cert:spiffe://corp/admin=read", "worker", jobs, "401", "a common name is no URI"),
+        ("cert:CN=spiffe://corp/worker/*=read", "worker", jobs, "401", "a URI is no common name"),
+        ("cert:worker/*=read", "worker", jobs, "401", "in the middle of a URI"),
+        ("cert:corp.example=read", "worker", jobs, "401", "the end of a DNS name"),
+        ("cert:spiffe://corp/worker=read", "worker", jobs, "401", "the beginning without a star"),
+        ("cert:billing=read", "billing", jobs, "200", "another CA's"),
+        ("group:billing=read", "billing", jobs, "401", "a group"),
+        ("unix-user:billing=read", "billing", jobs, "401", "a user"),
+    ] {
+        let served = granting(folder.path(), &ManualClock::new(), &[grant]).await;
+        let told = ask(served.address, Some(identity), line, "").await.unwrap();
+        assert!(told.starts_with(&format!("HTTP/1.1 {status}")), "{grant}: {why}: {told}");
+    }
+    let served = granting(folder.path(), &ManualClock::new(), &["cert:*=admin"]).await;
+    let spoofed = ask(served.address, Some("stranger"), jobs, "").await;
+    assert!(spoofed.is_err(), "a certificate for `billing` by a CA that is not trusted: {spoofed:?}");
+    let told = ask(served.address, None, jobs, "").await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 401"), "no certificate: {told}");
+}
+
+#[tokio::test]
+async fn a_certificate_with_a_token_has_the_scopes_of_the_token_and_others_are_audited_by_name() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
+    let served = granting(folder.path(), &clock, &["cert:*=admin"]).await;
+    let tokens = Tokens::of(&served.tenure);
+    let bound = tokens.bind(new_token(&[Scope::Read]), &fingerprint("worker")).await.unwrap();
+    let pause = "POST /v1/queues/default/pause";
+    let told = ask(served.address, Some("worker"), pause, "").await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 403") && told.contains(&bound.id), "{told}");
+    let told = ask(served.address, Some("billing"), pause, "").await.unwrap();
+    assert!(told.starts_with("HTTP/1.1 2"), "{told}");
+    let audit = ask(served.address, Some("billing"), "GET /v1/audit", "").await.unwrap();
+    assert!(audit.contains("\"who\":\"cert:billing\",\"token_id\":null"), "{audit}");
 }

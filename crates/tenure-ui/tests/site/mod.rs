@@ -71,8 +71,8 @@ impl Site {
         token(&self.get("/ui/sign-in").await)
     }
 
-    /// The cookie of somebody who has signed in with a token that has these scopes.
-    pub async fn signed_in(&self, scopes: &[Scope]) -> String {
+    /// Creates an access token with these scopes.
+    pub async fn access_token(&self, scopes: &[Scope]) -> String {
         let new = NewAccessToken {
             name: "a person".to_owned(),
             scopes: scopes.to_vec(),
@@ -80,7 +80,12 @@ impl Site {
             keep: None,
             quotas: tenure_http::TokenQuotas::default(),
         };
-        let (_, text) = Tokens::of(&self.tenure).create(new).await.unwrap();
+        Tokens::of(&self.tenure).create(new).await.unwrap().1
+    }
+
+    /// The cookie of somebody who has signed in with a token that has these scopes.
+    pub async fn signed_in(&self, scopes: &[Scope]) -> String {
+        let text = self.access_token(scopes).await;
         let body = format!("token={}&access_token={text}", self.token().await);
         let answer = self.act("/ui/sign-in", "", &body).await;
         let (_, cookie) = answer.split_once("set-cookie: ").unwrap();

@@ -3,12 +3,13 @@
 mod files;
 #[cfg(test)]
 mod fuzz;
+mod names;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use rustls::pki_types::UnixTime;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::time_provider::TimeProvider;
 use sha2::{Digest, Sha256};
 use tenure::Clock;
@@ -19,7 +20,8 @@ use tokio_rustls::server::TlsStream;
 
 use super::impatient::Impatient;
 use super::worded::message;
-use crate::access::ClientCertificate;
+use crate::access::{ClientCertificate, Principal};
+use crate::grants::Grants;
 use crate::problem::{Problem, ProblemType};
 use crate::secret::hex;
 pub use files::{TlsError, TlsFiles};
@@ -37,6 +39,25 @@ pub struct Tls {
     files: Arc<TlsFiles>,
     time: Arc<WallTime>,
     now: Arc<RwLock<Arc<ServerConfig>>>,
+}
+
+/// A verified client certificate: its fingerprint, and the client that a grant for one of its names makes of it.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    pub certificate: ClientCertificate,
+    pub principal: Option<Principal>,
+}
+
+impl Shown {
+    fn of(certificate: &CertificateDer<'_>, grants: &Grants) -> Self {
+        let granted =
+            grants.has_certificates().then(|| grants.of_certificate(&names::names(certificate))).flatten();
+        let principal = granted.filter(|(_, scopes)| !scopes.is_empty());
+        Self {
+            certificate: ClientCertificate(hex(&Sha256::digest(certificate)).into()),
+            principal: principal.map(|(name, scopes)| Principal { name: format!("cert:{name}"), scopes }),
+        }
+    }
 }
 
 /// The store's clock, for the expiry of certificates.
@@ -99,7 +120,8 @@ impl Tls {
         &self,
         stream: TcpStream,
         read_within: Duration,
-    ) -> Option<(TlsStream<Impatient>, Option<ClientCertificate>)> {
+        grants: &Grants,
+    ) -> Option<(TlsStream<Impatient<TcpStream>>, Option<Shown>)> {
         let mut first = [0];
         if stream.peek(&mut first).await.ok()? == 0 {
             return None;
@@ -113,8 +135,8 @@ impl Tls {
         match TlsAcceptor::from(config).accept(stream).await {
             Ok(stream) => {
                 let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                let certificate = shown.map(|shown| ClientCertificate(hex(&Sha256::digest(shown)).into()));
-                Some((stream, certificate))
+                let shown = shown.map(|certificate| Shown::of(certificate, grants));
+                Some((stream, shown))
             }
             Err(error) => {
                 tracing::debug!(%error, "TLS handshake failed");
