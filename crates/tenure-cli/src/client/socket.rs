@@ -133,10 +133,8 @@ fn left(timeout: NextTimeout) -> Result<Option<Duration>, Error> {
 }
 
 fn in_time(error: std::io::Error, timeout: NextTimeout) -> Error {
-    match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => Error::Timeout(timeout.reason),
-        _ => error.into(),
-    }
+    let is_late = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+    if is_late { Error::Timeout(timeout.reason) } else { error.into() }
 }
 
 #[cfg(test)]
