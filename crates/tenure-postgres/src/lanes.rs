@@ -28,6 +28,8 @@ pub(crate) struct Lanes {
     fair: BTreeSet<QueueName>,
     /// Queues about which something was agreed that concerns new jobs, when that was last looked at.
     special: BTreeSet<QueueName>,
+    /// The last one that was read, readable or not.
+    last: i32,
 }
 
 /// The lock under which lanes are made: so they appear in the order of their ids, and whoever has met one has met all
@@ -58,11 +60,19 @@ pub(crate) fn make(names: &[(QueueName, Kind)]) -> Vec<Query> {
     ]
 }
 
-/// Lanes of rows of [`behind`].
-pub(crate) fn read(rows: &[Row]) -> Result<Vec<Lane>, Fault> {
-    let read =
-        |row: &Row| Ok(Lane { id: row.get(0), queue: value::queue(row, 1)?, kind: value::kind(row, 2)? });
-    rows.iter().map(read).collect()
+/// Lanes of rows of [`behind`]. A lane that cannot be read hides no other: its jobs are left to a newer program or a repair.
+pub(crate) fn read(rows: &[Row]) -> Vec<Lane> {
+    rows.iter()
+        .filter_map(|row| read_one(row).inspect_err(|fault| complain(row.get(0), fault)).ok())
+        .collect()
+}
+
+fn read_one(row: &Row) -> Result<Lane, Fault> {
+    Ok(Lane { id: row.get(0), queue: value::queue(row, 1)?, kind: value::kind(row, 2)? })
+}
+
+fn complain(lane: i32, fault: &Fault) {
+    tracing::error!(lane, %fault, "skipping the jobs of an unreadable lane; see `tenure db repair`");
 }
 
 impl Lanes {
@@ -74,9 +84,15 @@ impl Lanes {
         }
     }
 
+    /// Meets the lanes of these rows, which are behind all that were met.
+    pub(crate) fn meet_rows(&mut self, rows: &[Row]) {
+        self.last = rows.iter().map(|row| row.get(0)).chain([self.last]).max().unwrap_or(0);
+        self.meet(read(rows));
+    }
+
     /// The last one that was met.
     pub(crate) fn last(&self) -> i32 {
-        self.by_id.last_key_value().map_or(0, |(id, _)| *id)
+        self.by_id.last_key_value().map_or(self.last, |(id, _)| self.last.max(*id))
     }
 
     /// The lane of this kind in this queue, if it was met.

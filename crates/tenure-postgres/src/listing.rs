@@ -246,8 +246,8 @@ fn merged(mut found: Vec<(JobId, i64)>, lanes: &[i32], each: usize) -> Vec<(JobI
 /// The lanes whose jobs a filter may mean.
 pub(crate) async fn lanes_of(link: &mut Link, filter: &Filter) -> Result<Vec<i32>, Fault> {
     let last = link.memory.lanes().last();
-    let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
-    link.memory.lanes().meet(new);
+    let new = link.connection().await?.read(lanes::behind(last)).await?;
+    link.memory.lanes().meet_rows(&new);
     let is_wanted = |lane: &&Lane| {
         (filter.queues.is_empty() || filter.queues.contains(&lane.queue))
             && (filter.kinds.is_empty() || filter.kinds.contains(&lane.kind))

@@ -35,6 +35,7 @@ const STEPS: &[Step] = &[
     Step { name: "0016_needed", sql: include_str!("migrations/0016_needed.sql") },
     Step { name: "0017_outside", sql: include_str!("migrations/0017_outside.sql") },
     Step { name: "0018_reserved", sql: include_str!("migrations/0018_reserved.sql") },
+    Step { name: "0019_granted", sql: include_str!("migrations/0019_granted.sql") },
 ];
 
 /// How long bringing the schema up to date may take. Whoever has very many jobs may need that.

@@ -127,6 +127,24 @@ pub(crate) fn maybe_instant(row: &Row, column: usize) -> Result<Option<Timestamp
     read(row, column, |micros: Option<i64>| micros.map(timestamp).transpose())
 }
 
+/// A time that only says when to look again. One that the domain cannot read keeps nobody from looking: the nearest readable
+/// time stands in for it.
+pub(crate) fn nearest_instant(row: &Row, column: usize) -> Option<Timestamp> {
+    row.get::<_, Option<i64>>(column).map(nearest)
+}
+
+/// The nearest time that the domain can read.
+pub(crate) fn nearest(micros: i64) -> Timestamp {
+    let at = micros.clamp(Timestamp::EPOCH.as_micros(), Timestamp::LAST.as_micros());
+    Timestamp::from_micros(at).unwrap_or(Timestamp::EPOCH)
+}
+
+/// The nearest priority that the domain can read.
+pub(crate) fn nearest_priority(number: i16) -> Priority {
+    let number = i64::from(number).clamp(Priority::FIRST.number(), Priority::LAST.number());
+    Priority::new(number).unwrap_or_default()
+}
+
 pub(crate) fn queue(row: &Row, column: usize) -> Result<QueueName, Fault> {
     read(row, column, |name: &str| QueueName::new(name).map_err(unreadable))
 }

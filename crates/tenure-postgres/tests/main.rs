@@ -13,6 +13,7 @@ mod dashboard;
 mod failover;
 mod followed;
 mod given;
+mod granted;
 mod leases;
 mod leases_by_sql;
 mod leases_shared;

@@ -19,7 +19,7 @@ use tenure_store::{
 use tokio_postgres::Client;
 
 use crate::given::jobs::{ask, held, new_job, settle};
-use crate::given::{host, user};
+use crate::given::{host, options, schema, server, user};
 
 /// Tables that tell of jobs, and nothing of others.
 const TABLES: [&str; 12] = [
@@ -481,4 +481,99 @@ async fn a_repaired_job_lets_go_of_all_that_it_holds() {
     let granted: BTreeSet<u64> = granted.iter().map(|reserved| reserved.job().seq).collect();
     assert_eq!(granted, BTreeSet::from([2, 3, 4]), "5 waits for its turn and for room");
     store.close().await.unwrap();
+}
+
+/// Times and priorities that a statement can write and the library cannot read: in the diary, and in line.
+#[tokio::test]
+async fn a_job_with_an_unreadable_place_stops_no_claim_and_is_repaired() {
+    const FAR: i64 = 568_971_820_800_000_000;
+    const OLD: i64 = -315_619_200_000_000;
+    for (column, bad, table) in [
+        ("due", FAR, "later"),
+        ("due", i64::MAX, "later"),
+        ("due", OLD, "later"),
+        ("due", FAR, "ready"),
+        ("due", OLD, "ready"),
+        ("priority", 32_767, "ready"),
+        ("priority", -32_768, "later"),
+    ] {
+        let told = format!("{column} {bad} in {table}");
+        let (s, clock) = (schema(), ManualClock::new());
+        let (url, options) = (server().url(), options(&s));
+        let open =
+            async || PostgresStore::open(&url, options.clone(), Some(Arc::new(clock.clone()))).await.unwrap();
+        let store = open().await;
+        let due = if table == "later" { Due::In(Duration::from_secs(3_600)) } else { Due::Now };
+        store.enqueue(vec![NewJob { due, ..new_job(1) }, new_job(2)]).await.unwrap();
+        let client = user(&url).await;
+        let plant = format!(
+            "UPDATE {s}.job SET {column} = {bad} WHERE seq = 1; UPDATE {s}.{table} SET {column} = {bad} WHERE seq = 1"
+        );
+        client.batch_execute(&plant).await.unwrap();
+        let granted = store.reserve(ask(host(1), 1)).await.unwrap_or_else(|fault| panic!("{told}: {fault}"));
+        // A job in line whose place comes first is granted, and set aside.
+        let first = granted.jobs.len();
+        let again = store.reserve(ask(host(1), 9)).await.unwrap_or_else(|fault| panic!("{told}: {fault}"));
+        assert_eq!(first + again.jobs.len(), 1, "{told}");
+        store.close().await.unwrap();
+        let moved =
+            repair(&url, options.clone(), false).await.unwrap_or_else(|fault| panic!("{told}: {fault}"));
+        assert_eq!(moved.moved.len(), 1, "{told}: {moved:?}");
+        assert_eq!(check(&url, options.clone()).await.unwrap(), [], "{told}");
+        let kept = format!("SELECT content FROM {s}.quarantine WHERE source = 'job'");
+        let kept: String = client.query_one(&kept, &[]).await.unwrap().get(0);
+        assert!(kept.contains(&bad.to_string()), "{told}: {kept}");
+        let store = open().await;
+        store.enqueue(vec![new_job(3)]).await.unwrap();
+        clock.advance(Duration::from_secs(7_200));
+        assert!(!store.reserve(ask(host(1), 9)).await.unwrap().jobs.is_empty(), "{told}");
+        store.close().await.unwrap();
+    }
+}
+
+/// As above, before any claim: then the job still waits in line.
+#[tokio::test]
+async fn a_job_that_waits_in_line_since_an_unreadable_time_is_repaired() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (url, options) = (server().url(), options(&s));
+    let store = PostgresStore::open(&url, options.clone(), Some(Arc::new(clock.clone()))).await.unwrap();
+    store.enqueue((1..=4).map(new_job).collect()).await.unwrap();
+    let client = user(&url).await;
+    for (seq, set) in
+        [(1, "due = -315619200000000"), (2, "priority = 32767"), (3, "due = 9223372036854775807")]
+    {
+        let plant = format!(
+            "UPDATE {s}.job SET {set} WHERE seq = {seq}; UPDATE {s}.ready SET {set} WHERE seq = {seq}"
+        );
+        client.batch_execute(&plant).await.unwrap();
+    }
+    let moved = repair(&url, options.clone(), false).await.unwrap().moved;
+    assert_eq!(moved.len(), 3, "{moved:?}");
+    assert_eq!(check(&url, options.clone()).await.unwrap(), []);
+    let granted = store.reserve(ask(host(1), 9)).await.unwrap().jobs;
+    assert_eq!(granted.iter().map(|job| job.job().seq).collect::<Vec<_>>(), [4]);
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lane_that_cannot_be_read_stops_no_claim_of_another() {
+    let (s, clock) = (schema(), ManualClock::new());
+    let (url, options) = (server().url(), options(&s));
+    let open =
+        async || PostgresStore::open(&url, options.clone(), Some(Arc::new(clock.clone()))).await.unwrap();
+    let (store, other) = (open().await, open().await);
+    let client = user(&url).await;
+    client
+        .batch_execute(&format!(
+            "INSERT INTO {s}.lane (queue, kind) VALUES ('a b', 'x'), ('default', 'a\tb')"
+        ))
+        .await
+        .unwrap();
+    store.enqueue(vec![new_job(1), new_job(2)]).await.unwrap();
+    assert_eq!(other.reserve(ask(host(1), 1)).await.unwrap().jobs.len(), 1);
+    store.enqueue(vec![on(3, Terms { share: Some(key("a")), ..Terms::default() })]).await.unwrap();
+    assert_eq!(other.reserve(ask(host(2), 9)).await.unwrap().jobs.len(), 2);
+    assert_eq!(listed(&other, Order::NewestFirst, ListedBy::Acceptance).await.unwrap()[0].len(), 3);
+    store.close().await.unwrap();
+    other.close().await.unwrap();
 }

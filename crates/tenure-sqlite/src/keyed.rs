@@ -70,8 +70,10 @@ impl Keyed {
         if self.grows == Some(false) {
             return Ok(None);
         }
-        let written =
-            conn.prepare_cached(FIRST_GROWS)?.query_row([], |row| value::instant(row, 0)).optional()?;
+        let written = conn
+            .prepare_cached(FIRST_GROWS)?
+            .query_row([], |row| value::nearest_instant(row, 0))
+            .optional()?;
         let first = self.limits.changed().filter_map(|limit| limit.grows).chain(written).min();
         self.grows = Some(first.is_some());
         Ok(first)

@@ -69,7 +69,7 @@ impl Writing<'_> {
             return Ok(Some(self.now));
         }
         let first = |sql| -> Result<Option<Timestamp>> {
-            self.conn.prepare_cached(sql)?.query_row([], |row| value::instant(row, 0)).optional()
+            self.conn.prepare_cached(sql)?.query_row([], |row| value::nearest_instant(row, 0)).optional()
         };
         let next = first(FIRST_LAPSE)?.into_iter().chain(first(FIRST_LATER)?);
         let room = self.memory.keyed.first_grows(self.conn)?.into_iter().chain(self.first_room_in_queues()?);

@@ -80,6 +80,14 @@ pub(crate) fn maybe_instant(row: &Row<'_>, column: usize) -> Result<Option<Times
     read(row, column, |micros: Option<i64>| micros.map(timestamp).transpose())
 }
 
+/// A time that only says when to look again. One that the domain cannot read keeps nobody from looking: the nearest readable
+/// time stands in for it.
+pub(crate) fn nearest_instant(row: &Row<'_>, column: usize) -> Result<Timestamp> {
+    read(row, column, |micros: i64| {
+        timestamp(micros.clamp(Timestamp::EPOCH.as_micros(), Timestamp::LAST.as_micros()))
+    })
+}
+
 /// A number that stands for something, and what it stands for.
 pub(crate) fn coded<T>(row: &Row<'_>, column: usize, decode: fn(i64) -> Result<T>) -> Result<T> {
     read(row, column, decode)

@@ -166,7 +166,7 @@ impl<'a> Plan<'a> {
         let [new_lanes, there, holders, queues, counts, awaited] = read else {
             return Err(Fault::Broken("the server omitted a result".to_owned()));
         };
-        writing.meet(lanes::read(new_lanes)?);
+        writing.meet(lanes::read(new_lanes));
         let mut plan = Self::new(there, holders, writing.now.as_micros())?;
         plan.awaited = awaited.iter().map(|row| value::job_id(row, 0)).collect();
         plan.fair = rooms::fair(queues)?;

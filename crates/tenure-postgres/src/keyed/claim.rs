@@ -102,13 +102,13 @@ pub(crate) fn around(row: Option<&Row>, whole_in: Option<Duration>) -> Result<Ar
     let head = Head { held: first(7), later: first(8).min(now.as_micros()) };
     Ok(Around {
         now,
-        held_until: value::maybe_instant(row, 1)?,
-        next: value::maybe_instant(row, 2)?.into_iter().chain(room).min(),
+        held_until: value::nearest_instant(row, 1),
+        next: value::nearest_instant(row, 2).into_iter().chain(room).min(),
         whole_at,
         last_lane: row.get::<_, Option<i32>>(3).unwrap_or(0),
         has_news: row.get(4),
         keyed: row.get(5),
-        due_later: value::maybe_instant(row, 8)?.map(|due| due.since(now)),
+        due_later: value::nearest_instant(row, 8).map(|due| due.since(now)),
         head,
         took: value::took(row, 9),
     })
@@ -122,7 +122,7 @@ fn next_room(queues: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, 
     for (limit, bucket, running) in queues {
         let limit: Limit = serde_json::from_str(&limit).map_err(unreadable)?;
         let running = u32::try_from(running.max(0)).unwrap_or(u32::MAX);
-        let meter = Meter { limit, running, bucket: Bucket(value::timestamp(bucket)?) };
+        let meter = Meter { limit, running, bucket: Bucket(value::nearest(bucket)) };
         next = next.into_iter().chain(meter.next_room(now)).min();
     }
     Ok(next)
@@ -183,9 +183,8 @@ async fn try_reserve(link: &mut Link, ask: &Reserve, already: &[usize]) -> Resul
     let [new_lanes, known] = read.as_slice() else {
         return Err(Fault::Broken("the server omitted a result".to_owned()));
     };
-    let new_lanes = lanes::read(new_lanes)?;
     let mut queues = queues::wanted(known)?;
-    writing.memory().lanes().meet(new_lanes);
+    writing.memory().lanes().meet_rows(new_lanes);
     writing.sweep().await?;
     // What was taken from its holder in the meantime runs no more.
     let barred = Query::new(BARRED).with(writing.now.as_micros());

@@ -7,7 +7,7 @@ mod shared;
 
 use std::sync::Arc;
 
-use tenure_core::Bucket;
+use tenure_core::{Bucket, Timestamp};
 use tenure_store::{Fault, Finding, Quarantined, Repaired};
 
 pub(crate) use self::damage::damages;
@@ -59,6 +59,12 @@ const TAKE_LINE: &str =
     "WITH taken AS (DELETE FROM log WHERE seq = $1 AND delivery = $5 AND number = $6 RETURNING *)
      INSERT INTO quarantine (at, seq, id, source, reason, content)
      SELECT $4::bigint, $1::bigint, $2::text, 'log', $3::text, row_to_json(t)::text FROM taken t";
+/// Brings the times and the priority by which a job waits into the range that can be read: its places are found by them.
+const NEAREST: [&str; 3] = [
+    "UPDATE ready SET due = greatest(0, least(due, $2)), priority = greatest(-100, least(priority, 100)) WHERE seq = $1",
+    "UPDATE later SET due = greatest(0, least(due, $2)), priority = greatest(-100, least(priority, 100)) WHERE seq = $1",
+    "UPDATE keyed SET due = greatest(0, least(due, $2)), priority = greatest(-100, least(priority, 100)) WHERE seq = $1",
+];
 /// Deletes every other row of a job. The keys that it shares with other jobs are settled before.
 const TRACES: [&str; 10] = [
     "DELETE FROM unique_key WHERE seq = $1",
@@ -165,6 +171,9 @@ impl Writing<'_> {
         }
         let copies = KEEP_JOB.into_iter().map(|sql| self.keeping(sql, damage)).collect();
         let rows = self.count(copies).await?;
+        for sql in NEAREST {
+            self.write(Query::new(sql).with(damage.seq).with(Timestamp::LAST.as_micros()))?;
+        }
         if damage.seq > 0 {
             self.let_go(salvage::salvage(row, place)?).await?;
         }

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tenure_core::{
     AfterJobs, Args, Block, End, Fence, Head, HostId, IfFailed, Job, Key, Kind, LimitKey, OrderingKey,
-    Priority, QueueName, State, Terms, Timestamp, Why,
+    QueueName, State, Terms, Timestamp, Why,
 };
 use tenure_store::Fault;
 use tokio_postgres::Row;
@@ -34,13 +34,12 @@ pub(super) fn salvage(row: &Row, place: &Row) -> Result<Stored, Fault> {
     let (in_line, in_diary): (bool, bool) = (place.get(5), place.get(6));
     let at: Option<i16> = place.get(7);
     let blocked = at.and_then(block_at);
-    let due = place.get::<_, Option<i64>>(4).and_then(|due| value::timestamp(due).ok());
+    let due = place.get::<_, Option<i64>>(4).map(value::nearest);
     let state_code: Option<i16> = row.get(10);
     let begun: bool = row.get(33);
     let priority = value::priority(row, 5).ok();
-    let priority = priority
-        .or_else(|| Priority::new(i64::from(place.get::<_, Option<i16>>(3)?)).ok())
-        .unwrap_or_default();
+    let priority =
+        priority.or_else(|| place.get::<_, Option<i16>>(3).map(value::nearest_priority)).unwrap_or_default();
     let created = value::instant(row, 7).unwrap_or(Timestamp::EPOCH);
     let waits = in_line || in_diary || blocked.is_some();
     let waiting = |due: Timestamp| match blocked {

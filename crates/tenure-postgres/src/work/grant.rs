@@ -173,8 +173,8 @@ pub(super) async fn by_keys(link: &mut Link, ask: &Reserve, granted: Read) -> Re
 
 async fn meet_lanes(link: &mut Link) -> Result<(), Fault> {
     let last = link.memory.lanes().last();
-    let new = lanes::read(&link.connection().await?.read(lanes::behind(last)).await?)?;
-    link.memory.lanes().meet(new);
+    let new = link.connection().await?.read(lanes::behind(last)).await?;
+    link.memory.lanes().meet_rows(&new);
     Ok(())
 }
 

@@ -512,3 +512,38 @@ fn a_repaired_job_lets_go_of_all_that_it_holds() {
         store.close().await.unwrap();
     });
 }
+
+/// Times that a statement can write and the library cannot read.
+#[test]
+fn a_job_with_an_unreadable_time_stops_no_claim_and_is_repaired() {
+    for (bad, table) in [
+        (568_971_820_800_000_000_i64, "later"),
+        (i64::MAX, "later"),
+        (-315_619_200_000_000, "later"),
+        (-315_619_200_000_000, "ready"),
+    ] {
+        let ((_directory, path), clock) = (file(), ManualClock::new());
+        runtime().block_on(async {
+            let open = || SqliteStore::open(&path, Options::default(), Arc::new(clock.clone())).unwrap();
+            let store = open();
+            let due = if table == "later" { Due::In(Duration::from_secs(3_600)) } else { Due::Now };
+            store.enqueue(vec![NewJob { due, ..new_job(1) }, new_job(2)]).await.unwrap();
+            store.close().await.unwrap();
+            let conn = Connection::open(&path).unwrap();
+            for table in ["job", table] {
+                let plant = format!("UPDATE {table} SET due = {bad} WHERE seq = 1");
+                assert_eq!(conn.execute(&plant, []).unwrap(), 1);
+            }
+            drop(conn);
+            let store = open();
+            let granted =
+                store.reserve(ask(host(1), 9)).await.unwrap_or_else(|fault| panic!("{bad}: {fault}"));
+            assert_eq!(granted.jobs.iter().map(|job| job.job().seq).collect::<Vec<_>>(), [2], "{bad}");
+            store.close().await.unwrap();
+            let moved = repair(&path, &Options::default(), &clock, false).unwrap().moved;
+            // A claim met the old time, and set the job aside with a new one.
+            assert_eq!(moved.len(), usize::from(bad > 0), "{bad}: {moved:?}");
+            assert_eq!(check(&path, &Options::default()).unwrap(), [], "{bad}");
+        });
+    }
+}
