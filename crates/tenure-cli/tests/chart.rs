@@ -222,6 +222,38 @@ fn helm_makes_manifests_of_it_where_it_is_installed() {
     }
 }
 
+/// Runs `helm template` with these values; none where Helm is not installed.
+fn rendered(sets: &[&str]) -> Option<(bool, String)> {
+    Command::new("helm").arg("version").output().ok()?;
+    let mut helm = Command::new("helm");
+    helm.args(["template", "jobs"]).arg(contrib("helm"));
+    for set in sets {
+        helm.args(["--set", set]);
+    }
+    let said = helm.output().unwrap();
+    Some((said.status.success(), String::from_utf8([said.stdout, said.stderr].concat()).unwrap()))
+}
+
+/// Before, the audit log named the ingress controller, and the dashboard's cookie was not `Secure`.
+#[test]
+fn servers_behind_an_ingress_know_their_url_and_its_addresses() {
+    let server = read("helm/templates/server.yaml");
+    for arg in ["- --public-url={{ . }}", "- --trusted-proxy={{ . }}"] {
+        assert!(server.contains(arg), "{arg}");
+    }
+    let schema: serde_json::Value = serde_json::from_str(&read("helm/values.schema.json")).unwrap();
+    assert_eq!(schema["if"]["properties"]["ingress"]["properties"]["enabled"]["const"], true);
+    assert_eq!(schema["then"]["properties"]["trustedProxies"]["minItems"], 1);
+    let ingress = ["ingress.enabled=true", "ingress.host=jobs.example.com", "ingress.tlsSecret=tls"];
+    let Some((has_passed, _)) = rendered(&ingress) else { return };
+    assert!(!has_passed, "an ingress needs trustedProxies");
+    let (has_passed, said) = rendered(&[&ingress[..], &["trustedProxies={10.42.0.0/16}"]].concat()).unwrap();
+    assert!(has_passed, "{said}");
+    for arg in ["--public-url=https://jobs.example.com", "--trusted-proxy=10.42.0.0/16"] {
+        assert!(said.contains(arg), "{arg}: {said}");
+    }
+}
+
 /// Collects the paths that a JSON Schema describes, spelled as in [`values`].
 fn described(schema: &serde_json::Value, path: &str, found: &mut BTreeSet<String>) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -256,6 +288,15 @@ fn compose_starts_commands_with_flags_that_exist() {
     let token = started(&compose, "entrypoint: [\"/usr/local/bin/tenure\", \"token\", \"create\"");
     let work = started(&compose, "command: [\"--queue\"");
     let alone = started(&worker, "CMD ");
+    // Programs of a worker can read its command line.
+    for command in [&token, &work] {
+        assert!(!command.contains("*database-url"), "{command}");
+    }
+    let commands = compose.lines().filter(|line| line.contains("--db"));
+    assert!(commands.clone().count() >= 2, "{compose}");
+    for line in commands {
+        assert!(line.contains("env:TENURE_DATABASE_URL"), "{line}");
+    }
     for (command, text) in
         [(&["serve"][..], serve), (&["token", "create"], token), (&["worker"], work), (&["worker"], alone)]
     {
@@ -307,6 +348,42 @@ fn linters_that_are_installed_find_nothing() {
     }
     let (passed, printed) = run_script("release/lint.sh", &[]);
     assert!(passed, "{printed}");
+}
+
+/// A release signs the result of all that it uses.
+#[test]
+#[cfg(unix)]
+fn a_release_refuses_actions_tools_and_images_that_can_change() {
+    if !is_installed("bash") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (flows, docker) = (folder.path().join(".github/workflows"), folder.path().join("contrib/docker"));
+    std::fs::create_dir_all(&flows).unwrap();
+    std::fs::create_dir_all(&docker).unwrap();
+    let (commit, digest) = ("a1".repeat(20), format!("sha256:{}", "a1".repeat(32)));
+    let refuses = |flow: &str, file: &str| {
+        std::fs::write(flows.join("release.yml"), flow).unwrap();
+        std::fs::write(docker.join("Dockerfile"), file).unwrap();
+        let (passed, printed) = run_script("release/pinned.sh", &[folder.path().to_str().unwrap()]);
+        assert_eq!(passed, printed.is_empty(), "{printed}");
+        !passed
+    };
+    let flow = format!(
+        "      - uses: a/b@{commit} # v5\n          tool: cargo-x@1.2.3\n          rustup toolchain install 1.95.0\n"
+    );
+    let file =
+        format!("FROM --platform=linux/amd64 rust:1@{digest} AS build\nFROM build AS more\nFROM scratch\n");
+    assert!(!refuses(&flow, &file));
+    for (pinned, loose) in [(&format!("@{commit}")[..], "@v5"), ("@1.2.3", ""), ("1.95.0", "stable")] {
+        assert!(refuses(&flow.replace(pinned, loose), &file), "{loose}");
+    }
+    for (pinned, loose) in [(&format!("@{digest}")[..], ""), ("FROM build", "FROM debian"), ("a1 AS", "a AS")]
+    {
+        assert!(refuses(&flow, &file.replace(pinned, loose)), "{loose}");
+    }
+    let workflow = std::fs::read_to_string(contrib("../.github/workflows/release.yml")).unwrap();
+    assert!(workflow.contains("run: contrib/release/pinned.sh"));
 }
 
 #[test]
