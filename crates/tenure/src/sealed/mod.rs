@@ -6,6 +6,7 @@ mod claims;
 mod envelope;
 mod events;
 mod keyring;
+mod mark;
 mod rotation;
 mod search;
 mod transactions;
@@ -21,6 +22,7 @@ use tokio::sync::{broadcast, watch};
 
 use events::Events;
 pub use keyring::Keyring;
+pub(crate) use mark::check as check_mark;
 use vault::Vault;
 
 /// A store whose args, results and logs are encrypted at rest.
