@@ -55,7 +55,7 @@ async fn open(target: &Target, options: OpenOptions) -> Result<Tenure, Error> {
 }
 
 fn show(status: &Status) -> Result<(), Failure> {
-    // It only looks, so an encrypted store needs no keys.
+    // This command only reads, so an encrypted store needs no keys.
     let options = status.keys.at_rest()?.apply(status.target.options()).allow_plaintext();
     let (keys, counts) = wait(async {
         let tenure = open(&status.target, options).await?;

@@ -112,7 +112,7 @@ impl Place {
     async fn open(&self, purpose: Purpose) -> Result<Tenure, Failure> {
         self.check(purpose).await?;
         let options = match purpose {
-            // What is kept as it is, such as a backup, can be looked at as well, and values without their keys.
+            // Files that must not be written, such as backups, can be read, and values without their keys.
             Purpose::Look => {
                 let sqlite = SqliteOptions { looks_if_it_may_not_write: true, ..SqliteOptions::default() };
                 self.options().untended().sqlite(sqlite).allow_plaintext()

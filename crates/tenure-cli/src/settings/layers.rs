@@ -73,9 +73,9 @@ impl fmt::Display for Fault {
 pub(crate) enum Whose {
     /// It was named, by a flag or by the environment.
     Named,
-    /// It lies where the program was started.
+    /// In the folder where the program was started.
     Here,
-    /// It lies there as well, and another user owns it or can write to it.
+    /// In that folder, and another user owns it or can write to it.
     Foreign,
     /// The person's.
     User,

@@ -60,7 +60,7 @@ fn is_own(file: &Metadata) -> bool {
 
 /// Returns the reason for which a file must not contain this setting or section; `None` if it may.
 pub(super) fn refusal(whose: Whose, name: &str, values: &[String]) -> Option<&'static str> {
-    // It only turns authentication on.
+    // This value only turns authentication on.
     let protects = name == "server.auth" && values == ["tokens"];
     match whose {
         Whose::Here | Whose::Foreign if name == AUDIT_LOG => Some(NOT_HERE),
