@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the files of contrib and .github with the linters that are installed; `--all` fails if one is missing.
+# Checks the files of contrib and .github with the linters that are installed. `--all` fails if one is missing, and
+# `--pinned` if a release would use an action, a tool or an image that can change.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -38,5 +39,14 @@ lint check-jsonschema --schemafile contrib/helm/values.schema.json contrib/helm/
 lint actionlint "${workflows[@]}"
 lint helm lint --strict contrib/helm
 
-if [ "${1:-}" = --all ] && [ "$missing" = 1 ]; then failed=1; fi
+for option in "$@"; do
+    case "$option" in
+    --all) if [ "$missing" = 1 ]; then failed=1; fi ;;
+    --pinned) contrib/release/pinned.sh || failed=1 ;;
+    *)
+        echo "unknown option $option; expected --all or --pinned" >&2
+        exit 2
+        ;;
+    esac
+done
 exit "$failed"

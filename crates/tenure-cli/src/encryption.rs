@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use tenure::{Cursor, Error, KeyCounts, Reseal, Resealed, Tenure, Worker};
+use tenure::{Cursor, Error, KeyCounts, OpenOptions, Reseal, Resealed, Tenure, Worker};
 
 use crate::db::{Form, Target, wait};
 use crate::exit::Failure;
@@ -48,16 +48,17 @@ pub(crate) fn run(encryption: Encryption) -> Result<(), Failure> {
 }
 
 /// Opens a store that is there.
-async fn open(target: &Target, keys: tenure::Keyring) -> Result<Tenure, Error> {
+async fn open(target: &Target, options: OpenOptions) -> Result<Tenure, Error> {
     // Opening a file that is not there would create it.
     target.options().status(&target.url()).await?;
-    target.options().untended().keyring(keys).open(&target.url()).await
+    options.untended().open(&target.url()).await
 }
 
 fn show(status: &Status) -> Result<(), Failure> {
-    let keyring = status.keys.keyring()?;
+    // This command only reads, so an encrypted store needs no keys.
+    let options = status.keys.at_rest()?.apply(status.target.options()).allow_plaintext();
     let (keys, counts) = wait(async {
-        let tenure = open(&status.target, keyring).await?;
+        let tenure = open(&status.target, options).await?;
         let counts = counts(&tenure, status.most).await?;
         let keys = tenure.encryption_keys();
         tenure.close().await?;
@@ -117,9 +118,9 @@ fn lines(keys: &[String], counts: &KeyCounts) -> Vec<String> {
 }
 
 fn move_all(rotate: &Rotate) -> Result<(), Failure> {
-    let keyring = rotate.keys.keyring()?;
+    let options = rotate.keys.at_rest()?.apply(rotate.target.options());
     let done = wait(async {
-        let tenure = open(&rotate.target, keyring).await?;
+        let tenure = open(&rotate.target, options).await?;
         let id = tenure.rotate_encryption()?.await?.id();
         tell(&format!("job {id} encrypts all values; if this command ends first, a server continues it"));
         // No server may be running, so the job may run here.

@@ -5,12 +5,17 @@ use std::path::PathBuf;
 use tenure::Error;
 use tenure_http::ServeError;
 
+/// Answer to a command that would store plain text in an encrypted store.
+const NO_KEYS: &str = "the store is encrypted, and no encryption keys are loaded; set --encryption-keys, \
+                       TENURE_ENCRYPTION_KEYS or the setting database.encryption_keys, or pass --without-encryption to \
+                       store new values as plain text";
+
 /// Why the program could not do what was asked, in a sentence for a person.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The library said no.
     #[error(transparent)]
-    Library(#[from] Error),
+    Library(Error),
     /// The call was understood, but makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -124,6 +129,12 @@ pub(crate) enum Failure {
     /// Whoever read has had enough; nothing is said of that.
     #[error("output closed")]
     NobodyReads,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        if matches!(error, Error::NoKeys) { Self::Conflict(NO_KEYS.to_owned()) } else { Self::Library(error) }
+    }
 }
 
 impl Failure {

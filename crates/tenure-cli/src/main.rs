@@ -17,6 +17,7 @@ mod doctor;
 mod encryption;
 mod event;
 mod exit;
+mod exposed;
 mod files;
 mod help;
 mod ids;
@@ -171,6 +172,11 @@ impl Command {
     fn heeds_settings(&self) -> bool {
         !matches!(self, Self::Completions(_) | Self::Man(_) | Self::Openapi(_) | Self::Version { .. })
     }
+
+    /// Returns true if it runs for days, so that others have the time to read its command line.
+    fn lasts(&self) -> bool {
+        matches!(self, Self::Dev(_) | Self::Serve(_) | Self::Worker(_) | Self::Run(_) | Self::Exec(_))
+    }
 }
 
 /// The same, with what may have been meant by a command that is not there.
@@ -237,6 +243,11 @@ fn main() -> ExitCode {
         if program.command.heeds_settings() {
             settings::Env::real().unknown().iter().for_each(|odd| complain(odd));
         }
+    }
+    if program.command.lasts() && exposed::shows_password(std::env::args_os()) {
+        complain(
+            "warning: other programs can read the password in --db; use --db env:NAME or file:PATH instead",
+        );
     }
     match zones::choose().and_then(|()| run(program.command)) {
         Ok(()) | Err(Failure::NobodyReads) => ExitCode::SUCCESS,

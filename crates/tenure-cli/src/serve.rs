@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use clap::Args;
-use tenure::{Keyring, OpenOptions, PostgresOptions, Tenure, Worker};
+use tenure::{OpenOptions, PostgresOptions, Tenure, Worker};
 use tenure_http::{
     Access, AuditFile, Egress, Grant, Grants, Hiding, Network, OidcOptions, Options, Server, SocketFile,
     TlsFiles, deliveries_that_hide,
@@ -19,7 +19,7 @@ use crate::declared;
 use crate::dev::url_of;
 use crate::exit::Failure;
 use crate::files;
-use crate::keys;
+use crate::keys::AtRest;
 use crate::logs::Logs;
 use crate::manager::Manager;
 use crate::reload::Reload;
@@ -65,7 +65,7 @@ impl Serve {
 struct Plan {
     url: String,
     schema: String,
-    keys: Keyring,
+    at_rest: AtRest,
     options: Options,
     fires: bool,
     delivers: bool,
@@ -131,7 +131,7 @@ impl Plan {
         let oidc = sign_in::oidc(settings, &options)?;
         Ok(Self {
             url: url_of(&secrets::database("database.url", url)?),
-            keys: keys::keyring_at(settings.text(keys::SETTING))?,
+            at_rest: AtRest::of_settings(settings)?,
             schema: settings.text("database.schema").unwrap_or_default().to_owned(),
             delivers: works && !options.read_only,
             fires: settings.is_on("server.timers"),
@@ -143,12 +143,8 @@ impl Plan {
     async fn open(&self) -> Result<Tenure, Failure> {
         let mut postgres = PostgresOptions::default();
         postgres.schema.clone_from(&self.schema);
-        Ok(OpenOptions::new()
-            .measured()
-            .postgres(postgres)
-            .keyring(self.keys.clone())
-            .open(&self.url)
-            .await?)
+        let options = OpenOptions::new().measured().postgres(postgres);
+        Ok(self.at_rest.apply(options).open(&self.url).await?)
     }
 }
 

@@ -203,22 +203,46 @@ fn rules_name_commands_that_there_are() {
 /// Where Helm is installed it has the last word.
 #[test]
 fn helm_makes_manifests_of_it_where_it_is_installed() {
-    if Command::new("helm").arg("version").output().is_err() {
-        return;
-    }
     let on =
         ["prometheusRule.enabled", "dashboards.enabled", "networkPolicy.enabled", "serviceMonitor.enabled"];
     let all: Vec<String> = on.iter().map(|value| format!("{value}=true")).collect();
     let secrets = ["serviceMonitor.existingSecret=s".to_owned(), "database.existingSecret=s".to_owned()];
     for sets in [Vec::new(), [all, secrets.to_vec()].concat()] {
-        let chart = contrib("helm");
-        let mut helm = Command::new("helm");
-        helm.args(["template", "jobs"]).arg(&chart);
-        for set in &sets {
-            helm.args(["--set", set]);
-        }
-        let said = helm.output().unwrap();
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+        let Some((has_passed, said)) = rendered(&sets) else { return };
+        assert!(has_passed, "{said}");
+    }
+}
+
+/// Runs `helm template` with these values; none where Helm is not installed.
+fn rendered(sets: &[&str]) -> Option<(bool, String)> {
+    Command::new("helm").arg("version").output().ok()?;
+    let mut helm = Command::new("helm");
+    helm.args(["template", "jobs"]).arg(contrib("helm"));
+    for set in sets {
+        helm.args(["--set", set]);
+    }
+    let said = helm.output().unwrap();
+    Some((said.status.success(), String::from_utf8([said.stdout, said.stderr].concat()).unwrap()))
+}
+
+/// Before, the audit log named the ingress controller, and the dashboard's cookie was not `Secure`.
+#[test]
+fn servers_behind_an_ingress_know_their_url_and_its_addresses() {
+    let server = read("helm/templates/server.yaml");
+    for arg in ["- --public-url={{ . }}", "- --trusted-proxy={{ . }}"] {
+        assert!(server.contains(arg), "{arg}");
+    }
+    let schema: serde_json::Value = serde_json::from_str(&read("helm/values.schema.json")).unwrap();
+    assert_eq!(schema["if"]["properties"]["ingress"]["properties"]["enabled"]["const"], true);
+    assert_eq!(schema["then"]["properties"]["trustedProxies"]["minItems"], 1);
+    let ingress = ["ingress.enabled=true", "ingress.host=jobs.example.com", "ingress.tlsSecret=tls"];
+    let Some((has_passed, _)) = rendered(&ingress) else { return };
+    assert!(!has_passed, "an ingress needs trustedProxies");
+    let (has_passed, said) = rendered(&[&ingress[..], &["trustedProxies={10.42.0.0/16}"]].concat()).unwrap();
+    assert!(has_passed, "{said}");
+    for arg in ["--public-url=https://jobs.example.com", "--trusted-proxy=10.42.0.0/16"] {
+        assert!(said.contains(arg), "{arg}: {said}");
     }
 }
 
@@ -256,6 +280,15 @@ fn compose_starts_commands_with_flags_that_exist() {
     let token = started(&compose, "entrypoint: [\"/usr/local/bin/tenure\", \"token\", \"create\"");
     let work = started(&compose, "command: [\"--queue\"");
     let alone = started(&worker, "CMD ");
+    // Programs of a worker can read its command line.
+    for command in [&token, &work] {
+        assert!(!command.contains("*database-url"), "{command}");
+    }
+    let commands = compose.lines().filter(|line| line.contains("--db"));
+    assert!(commands.clone().count() >= 2, "{compose}");
+    for line in commands {
+        assert!(line.contains("env:TENURE_DATABASE_URL"), "{line}");
+    }
     for (command, text) in
         [(&["serve"][..], serve), (&["token", "create"], token), (&["worker"], work), (&["worker"], alone)]
     {
@@ -272,8 +305,11 @@ fn notes_of_the_chart_name_a_command_that_exists() {
     let notes = read("helm/templates/NOTES.txt");
     let (_, said) = notes.split_once("/usr/local/bin/tenure token create ").unwrap();
     let help = help(&["token", "create"]).unwrap();
-    let ours = flags(said.split("jsonpath").next().unwrap().split("\"$(").next().unwrap());
+    let said = said.split("\n\n").next().unwrap();
+    let ours = flags(said);
     assert!(ours.contains("--db") && ours.iter().all(|flag| help.contains(flag)), "{ours:?}");
+    // Every process of the pod, and the log of the API server, would show the URL and its password.
+    assert!(said.contains("--db env:TENURE_DATABASE_URL") && !notes.contains("get secret"), "{said}");
 }
 
 /// Runs a script of `contrib`. Returns its success and its output.
@@ -307,6 +343,42 @@ fn linters_that_are_installed_find_nothing() {
     }
     let (passed, printed) = run_script("release/lint.sh", &[]);
     assert!(passed, "{printed}");
+}
+
+/// A release signs the result of all that it uses.
+#[test]
+#[cfg(unix)]
+fn a_release_refuses_actions_tools_and_images_that_can_change() {
+    if !is_installed("bash") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (flows, docker) = (folder.path().join(".github/workflows"), folder.path().join("contrib/docker"));
+    std::fs::create_dir_all(&flows).unwrap();
+    std::fs::create_dir_all(&docker).unwrap();
+    let (commit, digest) = ("a1".repeat(20), format!("sha256:{}", "a1".repeat(32)));
+    let refuses = |flow: &str, file: &str| {
+        std::fs::write(flows.join("release.yml"), flow).unwrap();
+        std::fs::write(docker.join("Dockerfile"), file).unwrap();
+        let (passed, printed) = run_script("release/pinned.sh", &[folder.path().to_str().unwrap()]);
+        assert_eq!(passed, printed.is_empty(), "{printed}");
+        !passed
+    };
+    let flow = format!(
+        "      - uses: a/b@{commit} # v5\n          tool: cargo-x@1.2.3\n          rustup toolchain install 1.95.0\n"
+    );
+    let file =
+        format!("FROM --platform=linux/amd64 rust:1@{digest} AS build\nFROM build AS more\nFROM scratch\n");
+    assert!(!refuses(&flow, &file));
+    for (pinned, loose) in [(&format!("@{commit}")[..], "@v5"), ("@1.2.3", ""), ("1.95.0", "stable")] {
+        assert!(refuses(&flow.replace(pinned, loose), &file), "{loose}");
+    }
+    for (pinned, loose) in [(&format!("@{digest}")[..], ""), ("FROM build", "FROM debian"), ("a1 AS", "a AS")]
+    {
+        assert!(refuses(&flow, &file.replace(pinned, loose)), "{loose}");
+    }
+    let workflow = std::fs::read_to_string(contrib("../.github/workflows/release.yml")).unwrap();
+    assert!(workflow.contains("run: contrib/release/pinned.sh"));
 }
 
 #[test]

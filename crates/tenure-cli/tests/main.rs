@@ -13,6 +13,7 @@ mod contract;
 mod db;
 mod db_copy;
 mod dev;
+mod encrypted;
 mod exec;
 mod exit_codes;
 mod failover;

@@ -8,6 +8,8 @@ use tenure::{Condition, Failure, Filter, Invalid, JobRecord, Timestamp};
 
 /// What is shown instead.
 pub(crate) const HIDDEN: &str = "(hidden)";
+/// Replaces the error of a job from an encrypted store where it would leave the store unencrypted: in events and traces.
+pub(crate) const ENCRYPTED: &str = "(encrypted)";
 /// Hidden by default, wherever they stand in a name.
 const USUAL: [&str; 17] = [
     "*password*",

@@ -103,6 +103,11 @@ pub enum Error {
         /// The program that uses the app id.
         by: Box<AppUse>,
     },
+    /// The store is encrypted, and no key is loaded. Opening it would store new values as plain text.
+    #[error(
+        "the store is encrypted, and no encryption keys are loaded; load them with OpenOptions::keyring, or call OpenOptions::allow_plaintext to store new values as plain text"
+    )]
+    NoKeys,
     /// The store is not a PostgreSQL database, so a PostgreSQL transaction cannot include it.
     #[error("this store is not a PostgreSQL database, so a PostgreSQL transaction cannot include it")]
     NoTransaction,

@@ -7,6 +7,7 @@ use tenure_core::{AppUse, Invalid, check_program, limits};
 use tenure_store::{Chance, Clock, MeasuredStore, MemoryStore, Store, SystemClock};
 
 use crate::app::{Nameless, this_program};
+use crate::sealed::check_mark;
 use crate::stats::Heap;
 use crate::tender::{Chores, Tender};
 use crate::timer::check_revision;
@@ -37,6 +38,7 @@ pub struct OpenOptions {
     leases_on_runtime: bool,
     measured: bool,
     keyring: Keyring,
+    plaintext_allowed: bool,
     pub(crate) sqlite: tenure_sqlite::Options,
     #[cfg(feature = "postgres")]
     pub(crate) postgres: tenure_postgres::Options,
@@ -56,6 +58,7 @@ impl Default for OpenOptions {
             leases_on_runtime: false,
             measured: false,
             keyring: Keyring::default(),
+            plaintext_allowed: false,
             sqlite: tenure_sqlite::Options::default(),
             #[cfg(feature = "postgres")]
             postgres: tenure_postgres::Options::default(),
@@ -139,6 +142,9 @@ impl OpenOptions {
     /// Encrypts args, results and logs at rest with the first key, and decrypts with all keys. Load the same keys in every
     /// program that runs or shows jobs of the store.
     ///
+    /// This marks the store as encrypted. From then on, opening it without keys is an error; see
+    /// [`allow_plaintext`](Self::allow_plaintext).
+    ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let keys = tenure::Keyring::parse(&std::fs::read_to_string("/etc/tenure/keys")?)?;
@@ -147,6 +153,13 @@ impl OpenOptions {
     /// ```
     pub fn keyring(mut self, keys: Keyring) -> Self {
         self.keyring = keys;
+        self
+    }
+
+    /// Opens an encrypted store without keys as well: new values are then stored as plain text. Use it to look at a store
+    /// or to copy it. It also leaves a store unmarked that is opened with [keys](Self::keyring).
+    pub fn allow_plaintext(mut self) -> Self {
+        self.plaintext_allowed = true;
         self
     }
 
@@ -177,7 +190,7 @@ impl OpenOptions {
     /// `memory:`.
     ///
     /// # Errors
-    /// An invalid URL, a store that cannot be used, or an app id that another program uses.
+    /// An invalid URL, a store that cannot be used, an encrypted store without keys, or an app id that another program uses.
     pub async fn open(self, url: &str) -> Result<Tenure, Error> {
         check_kept("keep_ledger", self.keep_ledger)?;
         check_kept("keep_slots", self.keep_slots)?;
@@ -187,6 +200,9 @@ impl OpenOptions {
         }
         let store = self.store(url).await?;
         store.cautions().iter().for_each(|caution| tracing::warn!("{caution}"));
+        if !self.plaintext_allowed {
+            check_mark(&*store, &self.keyring).await?;
+        }
         // Without keys as well: values that others encrypted must not reach a handler.
         let store: Arc<dyn Store> = Arc::new(SealedStore::new(store, self.keyring.clone()));
         let store = if self.measured { Arc::new(MeasuredStore::new(store)) } else { store };

@@ -1,14 +1,16 @@
 //! Copying a folder within bounds, and removing one whatever it holds.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tenure_program::Account;
+use rustix::fs::OFlags;
 
 use super::links::leads_out;
+use crate::files;
 
 /// Files and folders of one copy.
 const MOST_FILES: u64 = 100_000;
@@ -65,7 +67,7 @@ impl Copying<'_> {
             } else if kind.is_file() {
                 // Before and after: it may grow while it is copied.
                 self.has_room(&path, entry.metadata()?.len())?;
-                self.bytes += fs::copy(&path, &to)?;
+                self.bytes += copy_file(&path, &to)?;
                 self.has_room(&path, 0)?;
             }
         }
@@ -109,6 +111,22 @@ pub(super) fn give(path: &Path, user: &Account) -> io::Result<()> {
         fs::read_dir(path)?.try_for_each(|entry| give(&entry?.path(), user))?;
     }
     user.own(path)
+}
+
+/// Copies the content of a file, and its permissions without the set-user-ID, set-group-ID and sticky bits. The copy may have
+/// another owner: with these bits it would run with that owner's rights.
+fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
+    // The path may have become a link or a pipe since its folder was listed.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut source = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(from)?;
+    let found = source.metadata()?;
+    if !found.is_file() {
+        return refuse(format!("{}: no longer a file", from.display()));
+    }
+    let mut target = files::private_file().create_new(true).open(to)?;
+    let bytes = io::copy(&mut source, &mut target)?;
+    target.set_permissions(fs::Permissions::from_mode(found.permissions().mode() & 0o777))?;
+    Ok(bytes)
 }
 
 fn refuse<T>(why: String) -> io::Result<T> {
@@ -201,6 +219,33 @@ mod tests {
             "{refused}"
         );
         assert!(!to.join("large").exists());
+    }
+
+    #[test]
+    fn a_copy_never_runs_with_the_rights_of_its_owner() {
+        let (root, from, to) = stand();
+        for (name, mode) in [("program", 0o6755), ("below/sticky", 0o1640), ("open", 0o4777)] {
+            fs::write(from.join(name), "#!/bin/sh").unwrap();
+            fs::set_permissions(from.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        for (to, outward) in [(to, Outward::Kept), (root.path().join("deployed"), Outward::Refused)] {
+            copy(&from, &to, outward, &GO).unwrap();
+            let mode = |name: &str| to.join(name).metadata().unwrap().permissions().mode() & 0o7777;
+            assert_eq!([mode("program"), mode("below/sticky"), mode("open")], [0o755, 0o640, 0o777]);
+        }
+    }
+
+    #[test]
+    fn a_file_that_became_a_link_or_a_pipe_is_refused() {
+        let (root, from, _) = stand();
+        fs::write(root.path().join("secret"), "secret").unwrap();
+        symlink(root.path().join("secret"), from.join("link")).unwrap();
+        assert!(copy_file(&from.join("link"), &root.path().join("copy")).is_err());
+        let pipe = from.join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        let refused = copy_file(&pipe, &root.path().join("copy")).unwrap_err().to_string();
+        assert!(refused.contains("no longer a file"), "{refused}");
+        assert!(!root.path().join("copy").exists());
     }
 
     #[test]

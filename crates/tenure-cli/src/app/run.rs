@@ -161,7 +161,7 @@ async fn work(
     };
     let db = run.db.clone().unwrap_or_else(|| state.join(STORE).display().to_string());
     let folder_id = identity::of(&run.folder, run.set.as_deref())?;
-    let options = OpenOptions::new().app(run.set()).program(&folder_id).keyring(run.keys.keyring()?);
+    let options = run.keys.at_rest()?.apply(OpenOptions::new().app(run.set()).program(&folder_id));
     let opened = options.open(&url_of(&db)).await;
     let tenure = opened.map_err(|error| identity::explained(error, &run.folder, &folder_id))?;
     let (id, node) = (tenure.new_id().to_string(), node());

@@ -9,7 +9,7 @@ use clap::Args;
 use super::{Client, Place, Purpose, is_socket, socket};
 use crate::dev::Home;
 use crate::exit::Failure;
-use crate::settings::{Env, Settings};
+use crate::settings::{Env, Settings, is_insecure_http_set};
 use crate::{files, keys, secrets};
 
 /// Where a server listens if nobody says otherwise.
@@ -63,6 +63,9 @@ pub(crate) struct Connect {
     /// Encryption keys of --db: file:PATH, env:NAME or cmd:PROGRAM [env: TENURE_ENCRYPTION_KEYS]
     #[arg(long, value_name = "PLACE", global = true, requires = "db", help_heading = "Server")]
     pub(crate) encryption_keys: Option<String>,
+    /// Load no keys for --db, and store new values as plain text even if the database is encrypted
+    #[arg(long, global = true, requires = "db", conflicts_with = "encryption_keys", help_heading = "Server")]
+    pub(crate) without_encryption: bool,
     /// Allow changes to the database of --db
     #[arg(long, global = true, requires = "db", help_heading = "Server")]
     pub(crate) write: bool,
@@ -104,11 +107,18 @@ impl Connect {
         }
     }
 
+    /// Returns true if a flag or the environment allows secrets over `http://` to other machines. A settings file allows it
+    /// only for its own server.
+    pub(crate) fn allows_insecure_http(&self) -> bool {
+        self.insecure_http || is_insecure_http_set(&Env::real())
+    }
+
     /// The store that is meant, if no server is.
     pub(crate) fn place(&self) -> Result<Option<Place>, Failure> {
         let Some(db) = self.db.as_deref() else { return Ok(None) };
-        let keys = keys::keyring(self.encryption_keys.as_deref())?;
-        Ok(Some(Place { home: Home::named(db), schema: self.db_schema.clone(), keys }))
+        let at_rest =
+            keys::at_rest(self.encryption_keys.as_deref(), self.without_encryption, self.config.as_deref())?;
+        Ok(Some(Place { home: Home::named(db), schema: self.db_schema.clone(), at_rest }))
     }
 }
 

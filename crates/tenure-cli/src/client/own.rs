@@ -11,9 +11,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use tenure::{
-    Clock, Keyring, Moment, OpenOptions, PostgresOptions, SqliteOptions, SystemClock, Tenure, Worker,
-};
+use tenure::{Clock, Moment, OpenOptions, PostgresOptions, SqliteOptions, SystemClock, Tenure, Worker};
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +20,7 @@ use tower::ServiceExt;
 use super::problem::Trouble;
 use crate::dev::Home;
 use crate::exit::Failure;
+use crate::keys::AtRest;
 use crate::screen::complain;
 
 /// Threads that answer: one asks and a few wait.
@@ -48,8 +47,8 @@ pub(crate) struct Place {
     pub(crate) home: Home,
     /// The schema of a PostgreSQL database, if it was said.
     pub(crate) schema: Option<String>,
-    /// Keys that decrypt its values.
-    pub(crate) keys: Keyring,
+    /// Encryption of its values.
+    pub(crate) at_rest: AtRest,
 }
 
 /// A store that was opened here.
@@ -76,7 +75,7 @@ impl Place {
         if let Some(schema) = &self.schema {
             postgres.schema.clone_from(schema);
         }
-        OpenOptions::new().postgres(postgres).keyring(self.keys.clone())
+        self.at_rest.apply(OpenOptions::new().postgres(postgres))
     }
 
     /// Refuses what is not there, or what opening it would change.
@@ -113,10 +112,10 @@ impl Place {
     async fn open(&self, purpose: Purpose) -> Result<Tenure, Failure> {
         self.check(purpose).await?;
         let options = match purpose {
-            // What is kept as it is, such as a backup, can be looked at as well.
+            // Files that must not be written, such as backups, can be read, and values without their keys.
             Purpose::Look => {
                 let sqlite = SqliteOptions { looks_if_it_may_not_write: true, ..SqliteOptions::default() };
-                self.options().untended().sqlite(sqlite)
+                self.options().untended().sqlite(sqlite).allow_plaintext()
             }
             Purpose::Change => self.options().untended(),
             Purpose::Work | Purpose::Serve => self.options(),
@@ -296,6 +295,7 @@ impl Read for Reading {
 #[cfg(test)]
 mod tests {
     use axum::routing::get;
+    use tenure::Keyring;
 
     use super::*;
 
@@ -305,7 +305,8 @@ mod tests {
 
     #[test]
     fn why_there_is_no_answer_is_told_as_it_is() {
-        let place = Place { home: Home::in_memory(), schema: None, keys: Keyring::default() };
+        let place =
+            Place { home: Home::in_memory(), schema: None, at_rest: AtRest::With(Keyring::default()) };
         let mut store = OwnStore::open(&place, Purpose::Work).unwrap();
         store.routes = Router::new()
             .route("/never", get(std::future::pending::<String>))
@@ -329,14 +330,15 @@ mod tests {
         let home = Home::named(&path.display().to_string());
         let open = |keys: &str, purpose| {
             let keys = if keys.is_empty() { Keyring::default() } else { Keyring::parse(keys).unwrap() };
-            OwnStore::open(&Place { home: home.clone(), schema: None, keys }, purpose).unwrap()
+            let at_rest = AtRest::With(keys);
+            OwnStore::open(&Place { home: home.clone(), schema: None, at_rest }, purpose)
         };
         let told = |store: &OwnStore, request: Request<Body>| {
             let answer = store.ask(request, Duration::from_secs(60)).ok().unwrap();
             answer.into_body().read_to_string().unwrap()
         };
         let get = |path: &str| Request::get(path).body(Body::empty()).unwrap();
-        let store = open(KEYS, Purpose::Work);
+        let store = open(KEYS, Purpose::Work).unwrap();
         let job = Body::from(r#"{"kind":"pay","args":{"card":"4111-1111"}}"#);
         let post = Request::post("/v1/jobs").header("content-type", "application/json").body(job).unwrap();
         let made: serde_json::Value = serde_json::from_str(&told(&store, post)).unwrap();
@@ -346,7 +348,7 @@ mod tests {
         assert!(refused.contains("args are encrypted; use kind, queue, tags or time instead"), "{refused}");
         drop(store);
         assert!(!std::fs::read(&path).unwrap().windows(9).any(|part| part == b"4111-1111"));
-        let shown = told(&open("", Purpose::Look), get(&at));
+        let shown = told(&open("", Purpose::Look).unwrap(), get(&at));
         assert!(shown.contains("(encrypted: key k1 is not loaded)"), "{shown}");
     }
 }

@@ -135,7 +135,7 @@ async fn open(home: &Home, schema: Option<&str>, which: &'static str) -> Result<
     if let Some(schema) = schema {
         options.schema = schema.to_owned();
     }
-    let open = OpenOptions::new().untended().postgres(options).open(&home.url);
+    let open = OpenOptions::new().untended().postgres(options).allow_plaintext().open(&home.url);
     open.await.map_err(|error| at(which, error))
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use tenure::schedule::Schedule;
-use tenure::{Keyring, OpenOptions, StateName, Tenure};
+use tenure::{OpenOptions, StateName, Tenure};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ use self::seed::CatchingUp;
 use self::show::{Seen, Show, standings, unfinished};
 use crate::client::USUAL;
 use crate::exit::Failure;
-use crate::keys::Keys;
+use crate::keys::{AtRest, Keys};
 use crate::open::shown_in_browser;
 use crate::output::counted;
 use crate::screen::{self, Screen, Tone};
@@ -88,7 +88,7 @@ async fn work(dev: Dev) -> Result<(), Failure> {
         (None, false) => Home::usual()?,
     };
     let past = dev.seed.then(CatchingUp::new);
-    let tenure = open_store(&home, dev.keys.keyring()?, past.as_ref()).await?;
+    let tenure = open_store(&home, &dev.keys.at_rest()?, past.as_ref()).await?;
     let server = http::server(&tenure, dev.port).await?;
     introduce(&tenure, &dev, server.as_ref(), &screen);
     let block = block(&home, server.as_ref());
@@ -160,8 +160,8 @@ async fn work_until(
 }
 
 /// The store; what is filled in has happened by a clock that begins in the past.
-async fn open_store(home: &Home, keys: Keyring, past: Option<&CatchingUp>) -> Result<Tenure, Failure> {
-    let options = OpenOptions::new().measured().keyring(keys);
+async fn open_store(home: &Home, at_rest: &AtRest, past: Option<&CatchingUp>) -> Result<Tenure, Failure> {
+    let options = at_rest.apply(OpenOptions::new().measured());
     let options = match past {
         Some(past) => options.clock(Arc::new(past.clone())),
         None => options,

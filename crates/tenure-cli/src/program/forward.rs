@@ -14,7 +14,7 @@ use super::LEASE;
 use super::attend::{LOOK, Manners, Went, located};
 use super::board::{Post, Why};
 use super::result::kept;
-use crate::client::base;
+use crate::client::{base, is_exposed};
 
 /// How long a service has for an answer if its job says nothing else.
 const USUAL: Duration = Duration::from_secs(15 * 60);
@@ -32,6 +32,13 @@ impl FromStr for Service {
 
     fn from_str(text: &str) -> Result<Self, String> {
         base(text).map(|_| Self(text.to_owned())).map_err(|wrong| wrong.to_string())
+    }
+}
+
+impl Service {
+    /// Returns true if jobs would reach another machine unencrypted, with their args and tokens.
+    pub(super) fn is_exposed(&self) -> bool {
+        is_exposed(&self.0)
     }
 }
 
@@ -177,6 +184,19 @@ mod tests {
         let manners =
             Manners { permanent: Vec::new(), again_after: Duration::from_secs(10), grace: Duration::ZERO };
         meaning(Ok((status, head, body.into())), &manners).map(|(verdict, _)| verdict)
+    }
+
+    #[test]
+    fn a_service_on_another_machine_without_tls_is_exposed() {
+        let is_exposed = |url: &str| url.parse::<Service>().unwrap().is_exposed();
+        for url in ["http://other-host/jobs", "HTTP://10.0.0.1:8080/jobs", "http://127.0.0.1.evil/"] {
+            assert!(is_exposed(url), "{url}");
+        }
+        for url in
+            ["http://127.0.0.1:8080/jobs", "http://[::1]/jobs", "http://localhost/", "https://other-host/"]
+        {
+            assert!(!is_exposed(url), "{url}");
+        }
     }
 
     #[test]

@@ -126,6 +126,12 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(why.to_owned()));
     }
     let confinement = confinement(&args.confine, &args.command)?;
+    let exposed = args.http.as_ref().filter(|service| service.is_exposed());
+    if let Some(Service(url)) = exposed.filter(|_| !args.connect.allows_insecure_http()) {
+        return Err(Failure::Usage(format!(
+            "refused to send jobs and their tokens to {url} unencrypted; use https://, or pass --insecure-http"
+        )));
+    }
     // The environment has the access token: no program may read it from this process.
     hide_this_process();
     super::end_orphans_twice();

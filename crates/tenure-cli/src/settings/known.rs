@@ -117,6 +117,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "database.without_encryption",
+        kind: Kind::Bool,
+        flag: turning("without-encryption", true),
+        default: Some("false"),
+        about: "Load no encryption keys, and store new values as plain text even if the database is encrypted",
+        ..PLAIN
+    },
+    Setting {
         name: "server.bind",
         kind: Kind::Address,
         flag: flag("bind", "ADDRESS:PORT"),

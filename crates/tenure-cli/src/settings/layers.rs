@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::known::{CONTEXTS, KEPT_APART, KNOWN, Kind, NAMED, Setting, known};
+use super::trust;
 use crate::exit::Failure;
 use crate::near::nearest;
 use crate::output::safe;
@@ -19,12 +20,6 @@ use crate::secrets;
 pub(crate) const HERE: &str = "tenure.toml";
 /// Answer to a file in the working folder that names a command. Its author may be another user.
 const NO_COMMANDS: &str = "cmd: is not allowed in this file; use your own settings file, one passed with --config, or the environment";
-/// Places that get the audit log, which a stranger must not choose.
-const AUDIT_PLACES: [&str; 2] = ["server.audit_log", "server.audit_otlp"];
-const NOT_HERE: &str =
-    "is not allowed in this file; use your own settings file, one passed with --config, or the environment";
-/// Bytes of a file that is read.
-const FILE_BYTES: u64 = 4 << 20;
 
 /// A value, and where it was said.
 #[derive(Clone, PartialEq)]
@@ -78,12 +73,24 @@ impl fmt::Display for Fault {
 pub(crate) enum Whose {
     /// It was named, by a flag or by the environment.
     Named,
-    /// It lies where the program was started, whoever has put it there.
+    /// In the folder where the program was started.
     Here,
+    /// In that folder, and another user owns it or can write to it.
+    Foreign,
     /// The person's.
     User,
     /// The machine's.
     System,
+}
+
+impl Whose {
+    /// Returns true for a file that is read only because the program was started in its folder.
+    fn is_here(self) -> bool {
+        match self {
+            Self::Here | Self::Foreign => true,
+            Self::Named | Self::User | Self::System => false,
+        }
+    }
 }
 
 /// What was said at one place.
@@ -117,7 +124,7 @@ impl Layer {
     /// Notes a secret that is in a separate file.
     fn say_file(&mut self, setting: &'static Setting, file: &Path, (at, whose): (&str, Whose)) {
         match secrets::of_file(file) {
-            Ok(text) if whose == Whose::Here && secrets::is_command(text.trim()) => {
+            Ok(text) if whose.is_here() && secrets::is_command(text.trim()) => {
                 self.fault(at, format!("{}_file: {NO_COMMANDS}", setting.name));
             }
             Ok(text) => {
@@ -160,8 +167,8 @@ impl Layer {
     pub(crate) fn of_file(path: &Path, whose: Whose) -> Self {
         let mut layer = Self::default();
         let at = path.display().to_string();
-        match read(path) {
-            Ok(text) => {
+        match trust::read(path, whose) {
+            Ok((text, whose)) => {
                 layer.read(&text, path, whose);
                 layer.faults.sort_by_key(Fault::line);
             }
@@ -195,7 +202,7 @@ impl Layer {
                             self.said.insert("client.context", spoken);
                         }
                     }
-                    Whose::Named | Whose::Here | Whose::System => {
+                    Whose::Named | Whose::Here | Whose::Foreign | Whose::System => {
                         self.fault(
                             &at,
                             "contexts belong in your own settings file; use `tenure context add`",
@@ -221,7 +228,7 @@ impl Layer {
     fn section(&mut self, section: &str, table: &DeTable<'_>, place: &Place<'_>, whose: Whose) {
         for (key, value) in table {
             let (key, at) = (key.get_ref().as_ref(), place.of(key.span().start));
-            if section == "client" && whose == Whose::Here {
+            if section == "client" && whose.is_here() {
                 // Else whoever has written a folder would be sent the token of whoever enters it.
                 self.fault(
                     &at,
@@ -238,12 +245,12 @@ impl Layer {
                         let seen = |value: String| if is_path { place.beside(&value) } else { value };
                         let values: Vec<String> = values.into_iter().map(seen).collect();
                         let runs = setting.is_secret && values.iter().any(|value| secrets::is_command(value));
-                        if runs && whose == Whose::Here {
+                        if runs && whose.is_here() {
                             self.fault(&at, format!("{name}: {NO_COMMANDS}"));
                             continue;
                         }
-                        if AUDIT_PLACES.contains(&setting.name) && whose == Whose::Here {
-                            self.fault(&at, format!("{name} {NOT_HERE}"));
+                        if let Some(why) = trust::refusal(whose, setting.name, &values) {
+                            self.fault(&at, format!("{name} {why}"));
                             continue;
                         }
                         self.say(setting, values, &at);
@@ -251,7 +258,9 @@ impl Layer {
                     Err(wrong) => self.fault(&at, format!("{name}: {wrong}")),
                 },
                 (None, Some(setting)) => {
-                    if let DeValue::String(file) = value.get_ref() {
+                    if let Some(why) = trust::refusal(whose, setting.name, &[]) {
+                        self.fault(&at, format!("{name} {why}"));
+                    } else if let DeValue::String(file) = value.get_ref() {
                         self.say_file(setting, Path::new(&place.beside(file)), (&at, whose));
                     } else {
                         self.fault(&at, format!("{name}: expected the path of a file in quotes"));
@@ -271,6 +280,10 @@ impl Layer {
         let Some((section, keys)) = NAMED.iter().find(|(known, _)| *known == section) else { return };
         for (name, value) in table {
             let (name, at) = (name.get_ref().as_ref(), place.of(name.span().start));
+            if let Some(why) = trust::refusal(whose, section, &[]) {
+                self.fault(&at, format!("{section}.{name} {why}"));
+                continue;
+            }
             let DeValue::Table(fields) = value.get_ref() else {
                 self.fault(&at, format!("{section}.{name}: expected a table, such as [{section}.{name}]"));
                 continue;
@@ -311,7 +324,7 @@ impl Layer {
         for (_, key) in KEPT_APART.iter().filter(|(of, _)| *of == section) {
             let what = format!("{section}.{name}.{key}");
             if let Some(Value::String(secret)) = fields.get_mut(*key) {
-                if secrets::is_command(secret) && whose == Whose::Here {
+                if secrets::is_command(secret) && whose.is_here() {
                     self.fault(at, format!("{what}: {NO_COMMANDS}"));
                     continue;
                 }
@@ -336,18 +349,6 @@ impl Layer {
             }
         }
     }
-}
-
-fn read(path: &Path) -> std::io::Result<String> {
-    let found = std::fs::metadata(path)?;
-    // A pipe or a device could block, or never end.
-    if !found.is_file() {
-        return Err(std::io::Error::other("not a file"));
-    }
-    if found.len() > FILE_BYTES {
-        return Err(std::io::Error::other("larger than 4 MiB"));
-    }
-    std::fs::read_to_string(path)
 }
 
 fn sections() -> impl Iterator<Item = &'static str> {

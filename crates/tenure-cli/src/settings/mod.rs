@@ -7,6 +7,7 @@ mod fuzz;
 mod known;
 mod layers;
 mod schema;
+mod trust;
 mod unknown;
 mod written;
 
@@ -85,6 +86,14 @@ impl Resolved {
         let files = files(env, named);
         let files = files.into_iter().map(|(path, whose)| Layer::of_file(&path, whose));
         Self::of([flags, Layer::of_variables(&env.variables)].into_iter().chain(files))
+    }
+
+    /// Returns the settings of the database that a command opens itself. All files count that a server would read.
+    ///
+    /// # Errors
+    /// A mistake in any of them: a command that ignored it might store plain text.
+    pub(crate) fn of_store(env: &Env, named: Option<&Path>) -> Result<Self, Failure> {
+        Self::of_server(env, Layer::default(), named).sound()
     }
 
     /// What counts for a command that comes to its end.
@@ -194,6 +203,11 @@ fn tls(connect: &Connect, env: &Env, variables: &Layer) -> TlsFiles {
         cert: file(&connect.client_cert, "client.cert"),
         key: file(&connect.client_key, "client.key"),
     }
+}
+
+/// Returns true if the environment allows secrets over `http://` to other machines.
+pub(crate) fn is_insecure_http_set(env: &Env) -> bool {
+    is_on(&Layer::of_variables(&env.variables), INSECURE_HTTP)
 }
 
 /// Returns true if a layer turns this setting on.

@@ -353,3 +353,69 @@ fn files_for_tls_are_said_by_a_flag_a_variable_or_a_file() {
     assert_eq!(found.ca, Some(folder.path().join("tls/ca.pem")), "as seen from the file");
     assert_eq!((found.cert, found.key), (Some("flag.pem".into()), Some("v.key".into())));
 }
+
+/// Settings with which another user could weaken the protection of a server.
+const WEAKENING: [&str; 12] = [
+    "[server]\nauth = \"open\"\n",
+    "[server]\nhosts = [\"evil.example\"]\n",
+    "[server]\nhide = [\"nothing\"]\n",
+    "[server]\ntrusted_proxies = [\"0.0.0.0/0\"]\n",
+    "[server]\nallow_callback_to = [\"0.0.0.0/0\"]\n",
+    "[server]\negress_allow = [\"*.example\"]\n",
+    "[server]\negress_deny = [\"a.example\"]\n",
+    "[server]\ntls_key = \"key.pem\"\n",
+    "[telemetry]\notlp = \"http://evil.example\"\n",
+    "[database]\nencryption_keys_file = \"keys\"\n",
+    "[database]\nwithout_encryption = true\n",
+    "[webhooks.a]\nurl = \"https://evil.example\"\n",
+];
+
+#[test]
+fn a_file_that_others_can_write_does_not_weaken_the_protection() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let env = Env { here: folder.path().to_owned(), ..Env::default() };
+    let file = folder.path().join(HERE);
+    std::fs::write(folder.path().join("keys"), "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+    let read = |text: &str, mode: u32, named: Option<&Path>| {
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        Resolved::of_server(&env, Layer::default(), named)
+    };
+    for text in WEAKENING {
+        for mode in [0o666, 0o660, 0o602] {
+            let read = read(text, mode, None);
+            let told = read.faults.iter().map(ToString::to_string).collect::<String>();
+            assert!(told.contains("other users own it or can write to it"), "{text}: {told}");
+            assert!(read.chosen.is_empty() && read.declared.is_empty(), "{text}");
+        }
+        assert!(read(text, 0o644, None).faults.is_empty(), "{text}");
+        assert!(read(text, 0o666, Some(&file)).faults.is_empty(), "{text}: named");
+    }
+    let harmless = "[server]\nauth = \"tokens\"\nbind = \"127.0.0.1:0\"\n[queues.mail]\nmax_running = 5\n";
+    assert!(read(harmless, 0o666, None).faults.is_empty());
+}
+
+#[test]
+fn keys_of_a_file_that_is_wrong_anywhere_are_not_silently_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let env =
+        Env { here: folder.path().join("here"), folder: Some(folder.path().to_owned()), ..Env::default() };
+    std::fs::create_dir(&env.here).unwrap();
+    let keys = "[database]\nencryption_keys = \"file:/etc/tenure/keys\"\n";
+    let place = |env: &Env, named: Option<&Path>| {
+        Resolved::of_store(env, named)
+            .map(|settings| settings.text("database.encryption_keys").map(str::to_owned))
+    };
+    std::fs::write(env.here.join(HERE), keys).unwrap();
+    assert_eq!(place(&env, None).unwrap().as_deref(), Some("file:/etc/tenure/keys"));
+    std::fs::write(env.here.join(HERE), "").unwrap();
+    let named = folder.path().join("named.toml");
+    std::fs::write(&named, keys).unwrap();
+    assert_eq!(place(&env, Some(&named)).unwrap().as_deref(), Some("file:/etc/tenure/keys"));
+    for broken in [format!("{keys}[log"), format!("{keys}[log]\nlevle = \"warn\"")] {
+        std::fs::write(folder.path().join("config.toml"), broken).unwrap();
+        assert_eq!(place(&env, None).unwrap_err().code(), 7);
+    }
+}

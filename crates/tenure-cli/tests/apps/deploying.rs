@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::apps::stand::{SOON, Said, Stand, said, until};
@@ -64,6 +65,24 @@ fn is_tidy(stand: &Stand) -> bool {
 fn write(path: PathBuf, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
+}
+
+/// Before, root turned a set-user-ID file of another user into one of root.
+#[test]
+fn a_deployed_file_and_its_working_copy_have_no_set_user_id_bit() {
+    let stand = Stand::of(&[("triggered/other/run.sh", "echo other")]);
+    let source = stand.root.path().join("report");
+    write(source.join("run.sh"), "echo mode=$(stat -c %a helper)");
+    write(source.join("helper"), "#!/bin/sh\nid");
+    fs::set_permissions(source.join("helper"), fs::Permissions::from_mode(0o6755)).unwrap();
+    assert_eq!(deploy(&stand, "report", &["--as", "triggered/report"]).code, 0);
+    let helper = stand.folder().join("triggered/report/helper");
+    assert_eq!(helper.metadata().unwrap().permissions().mode() & 0o7777, 0o755);
+    // The bit is set again, in the folder from which each run is copied.
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o6755)).unwrap();
+    let _host = stand.host(&[]);
+    let ran = stand.app(&["run", "--wait", "report"]);
+    assert!(ran.out.contains("mode=755"), "{} {}", ran.out, ran.err);
 }
 
 #[test]

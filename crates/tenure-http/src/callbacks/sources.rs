@@ -7,13 +7,11 @@ use tenure::{
 };
 
 use super::event::EventDocument;
-use crate::hide::Hiding;
+use crate::hide::{ENCRYPTED, Hiding};
 use crate::wire::origin;
 
 /// As much is told of what went wrong.
 const DETAIL_CHARS: usize = 1_000;
-/// Detail of an error in a store with encryption: its job shows the error itself.
-const ENCRYPTED: &str = "(encrypted)";
 /// Jobs of a page, or records of slots, that are looked at.
 const PAGE: usize = 200;
 /// Pages that are looked at: what has ended beyond that is told the next time.

@@ -6,6 +6,7 @@ use tenure::{Claimed, Ending, Error, HostId, JobId, JobRecord, Reserve, Settled,
 
 use super::{Begun, Kind, Span, Value};
 use crate::api::Api;
+use crate::hide::ENCRYPTED;
 
 /// Jobs to which a span of a claim leads at most.
 const LINKS: usize = 128;
@@ -125,7 +126,7 @@ impl End {
             began: job.started.unwrap_or(began),
             ended: began,
             attributes,
-            error: self.error.as_ref().map(|(_, message)| api.hiding().text(message)),
+            error: self.error.as_ref().map(|(_, message)| shown(api, message)),
         };
         api.spans().tell(process);
         let operation = match self.outcome {
@@ -148,6 +149,11 @@ impl End {
         };
         api.spans().tell(settle);
     }
+}
+
+/// Returns the error as a trace may show it: the collector does not encrypt it.
+fn shown(api: &Api, message: &str) -> String {
+    if api.tenure().encryption_keys().is_empty() { api.hiding().text(message) } else { ENCRYPTED.to_owned() }
 }
 
 /// Tells of a claim that was granted something: a trace of its own, which leads to those of the jobs.

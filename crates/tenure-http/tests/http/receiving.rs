@@ -16,7 +16,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tenure::{Chance, ManualClock, MemoryStore, Tenure};
+use tenure::{Chance, Keyring, ManualClock, MemoryStore, SealedStore, Tenure};
 use tenure_http::{Egress, Network, Options, Server, deliveries};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -154,6 +154,14 @@ impl Place {
         let clock = ManualClock::new();
         let tenure = Tenure::on(Arc::new(MemoryStore::new(Arc::new(clock.clone()))), Chance::seeded(7));
         Self { clock, tenure }
+    }
+
+    /// A store that is encrypted with these keys.
+    pub fn encrypted(keys: &str) -> Self {
+        let clock = ManualClock::new();
+        let memory = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+        let store = SealedStore::new(memory, Keyring::parse(keys).unwrap());
+        Self { clock, tenure: Tenure::on(Arc::new(store), Chance::seeded(7)) }
     }
 
     /// A server that may call this machine, with what delivers.

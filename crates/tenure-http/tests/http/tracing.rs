@@ -41,6 +41,23 @@ fn said(span: &Value, name: &str) -> Value {
     value.get("stringValue").or(value.get("intValue")).unwrap().clone()
 }
 
+/// Before, the error of a job left an encrypted store in plain text.
+#[tokio::test]
+async fn a_trace_of_an_encrypted_store_does_not_contain_the_error() {
+    let place = Place::encrypted("k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
+    let (collector, serving) = traced(&place, |_| {}).await;
+    serving.ask("POST", "/v1/jobs", r#"{"kind":"pay","queue":"post"}"#).await;
+    let (_, claimed) = serving.ask("POST", "/v1/claim", r#"{"queues":["post"]}"#).await;
+    let granted = &claimed["jobs"][0];
+    let fail = json!({ "token": granted["token"], "error": { "detail": "card 4111 declined" } }).to_string();
+    let path = format!("/v1/jobs/{}/fail", granted["id"].as_str().unwrap());
+    assert_eq!(serving.ask("POST", &path, &fail).await.0, 200);
+    place.pass(Duration::from_secs(3)).await;
+    let spans = spans(&collector);
+    assert_eq!(named(&spans, "process post")["status"], json!({ "code": 2, "message": "(encrypted)" }));
+    assert!(!json!(spans).to_string().contains("4111"), "{spans:?}");
+}
+
 #[tokio::test]
 async fn one_trace_leads_from_the_request_to_the_end_of_the_attempt() {
     let place = Place::new();

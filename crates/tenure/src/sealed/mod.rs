@@ -8,6 +8,7 @@ mod events;
 #[cfg(test)]
 mod fuzz;
 mod keyring;
+mod mark;
 mod rotation;
 mod search;
 mod transactions;
@@ -24,6 +25,7 @@ use tokio::sync::{broadcast, watch};
 
 use events::Events;
 pub use keyring::Keyring;
+pub(crate) use mark::check as check_mark;
 use vault::Vault;
 
 /// A store whose args, results and logs are encrypted at rest.

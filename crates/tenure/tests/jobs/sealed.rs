@@ -424,3 +424,46 @@ async fn a_copy_has_the_same_envelopes_and_needs_the_same_keys() {
     assert_eq!(copy.as_stored(id).await.args, store.as_stored(id).await.args);
     assert_eq!(text(&copy.with(&[K1]).jobs().get(id).await.unwrap()), r#"{"card":"4111-1111"}"#);
 }
+
+/// Before, a program that had lost its keys stored plain text in an encrypted store without a warning.
+#[tokio::test]
+async fn an_encrypted_store_is_not_opened_without_keys_unless_that_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let url = format!("sqlite://{}", path.display());
+    let open = || tenure::OpenOptions::new().untended();
+    let keys = || Keyring::parse(K1).unwrap();
+    open().open(&url).await.unwrap().close().await.unwrap();
+    open().open(&url).await.expect("a plain store needs no keys").close().await.unwrap();
+    let encrypted = open().keyring(keys()).open(&url).await.unwrap();
+    let id = encrypted.enqueue_draft(card(SECRET)).await.unwrap().id();
+    encrypted.close().await.unwrap();
+
+    let refused = open().open(&url).await.unwrap_err();
+    assert!(matches!(refused, Error::NoKeys), "{refused}");
+    assert!(refused.to_string().contains("OpenOptions::keyring"), "{refused}");
+    let other = open().keyring(Keyring::parse(K2).unwrap()).open(&url).await;
+    other.expect("another key encrypts as well").close().await.unwrap();
+    let looking = open().allow_plaintext().open(&url).await.unwrap();
+    assert!(text(&looking.jobs().get(id).await.unwrap()).contains("key k1 is not loaded"));
+    looking.close().await.unwrap();
+    assert!(!std::fs::read(&path).unwrap().windows(SECRET.len()).any(|part| part == SECRET.as_bytes()));
+}
+
+/// A backup of a store is as encrypted as the store.
+#[tokio::test]
+async fn a_copy_of_an_encrypted_store_is_not_opened_without_keys_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = |name: &str| format!("sqlite://{}", folder.path().join(name).display());
+    let open = || tenure::OpenOptions::new().untended();
+    let encrypted = open().keyring(Keyring::parse(K1).unwrap()).open(&url("a.db")).await.unwrap();
+    encrypted.enqueue_draft(card(SECRET)).await.unwrap();
+    encrypted.close().await.unwrap();
+    let source = open().allow_plaintext().open(&url("a.db")).await.unwrap();
+    let target = open().allow_plaintext().open(&url("b.db")).await.unwrap();
+    let copied = source.copy_to(&target, true, &mut |_, _| {}).await.unwrap();
+    assert!(matches!(copied, tenure::Copied::Whole(_)), "{copied:?}");
+    source.close().await.unwrap();
+    target.close().await.unwrap();
+    assert!(matches!(open().open(&url("b.db")).await, Err(Error::NoKeys)));
+}

@@ -1,0 +1,79 @@
+//! Which settings a file in the working folder may contain. Its author may be another user.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::process::geteuid;
+
+use super::layers::Whose;
+
+/// Bytes of a file that is read.
+const FILE_BYTES: u64 = 4 << 20;
+/// Places that get the audit log, which another user must not choose.
+const AUDIT_PLACES: [&str; 2] = ["server.audit_log", "server.audit_otlp"];
+/// Settings with which another user could weaken the protection of a store or a server, or read what it sends.
+const PROTECTIVE: [&str; 21] = [
+    "database.encryption_keys",
+    "database.without_encryption",
+    "server.auth",
+    "server.tls_cert",
+    "server.tls_key",
+    "server.tls_client_ca",
+    "server.tls_client_auth",
+    "server.hosts",
+    "server.hide",
+    "server.trusted_proxies",
+    "server.public_url",
+    "server.grants",
+    "server.socket_mode",
+    "server.proxy_user_header",
+    "server.proxy_groups_header",
+    "oidc.issuer",
+    "server.allow_callback_to",
+    "server.egress_allow",
+    "server.egress_deny",
+    "telemetry.otlp",
+    WEBHOOKS,
+];
+/// The section of webhooks, which send events to their URLs.
+const WEBHOOKS: &str = "webhooks";
+const NOT_HERE: &str =
+    "is not allowed in this file; use your own settings file, one passed with --config, or the environment";
+const NOT_FOREIGN: &str = "is not allowed in this file, because other users own it or can write to it; pass it with --config if you \
+                           trust it, or make it yours: chown and chmod go-w";
+
+/// Returns the text of a settings file, and its kind: a file in the working folder counts as foreign if others can write it.
+pub(super) fn read(path: &Path, whose: Whose) -> io::Result<(String, Whose)> {
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    // A device may never end.
+    if !found.is_file() {
+        return Err(io::Error::other("not a file"));
+    }
+    if found.len() > FILE_BYTES {
+        return Err(io::Error::other("larger than 4 MiB"));
+    }
+    let mut text = String::new();
+    file.take(FILE_BYTES).read_to_string(&mut text)?;
+    let is_foreign = whose == Whose::Here && !is_own(&found);
+    Ok((text, if is_foreign { Whose::Foreign } else { whose }))
+}
+
+/// Returns true if this user or root owns the file, and no other user can write to it.
+fn is_own(file: &Metadata) -> bool {
+    const WRITABLE: u32 = 0o022;
+    (file.uid() == 0 || file.uid() == geteuid().as_raw()) && file.mode() & WRITABLE == 0
+}
+
+/// Returns the reason for which a file must not contain this setting or section; `None` if it may.
+pub(super) fn refusal(whose: Whose, name: &str, values: &[String]) -> Option<&'static str> {
+    // This value only turns authentication on.
+    let protects = name == "server.auth" && values == ["tokens"];
+    match whose {
+        Whose::Here | Whose::Foreign if AUDIT_PLACES.contains(&name) => Some(NOT_HERE),
+        Whose::Foreign if PROTECTIVE.contains(&name) && !protects => Some(NOT_FOREIGN),
+        Whose::Foreign | Whose::Here | Whose::Named | Whose::User | Whose::System => None,
+    }
+}
