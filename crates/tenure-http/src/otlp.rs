@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method};
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
 use tenure::{Clock, Invalid, Timestamp};

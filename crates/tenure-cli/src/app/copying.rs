@@ -6,8 +6,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tenure_program::Account;
 use rustix::fs::OFlags;
+use tenure_program::Account;
 
 use super::links::leads_out;
 use crate::files;
