@@ -1,5 +1,7 @@
 //! Whether a job that somebody wants may be enqueued at all: by him, and as it is.
 
+use std::time::Duration;
+
 use serde_json::value::RawValue;
 use tenure::{Draft, Invalid, JobId, Kind};
 
@@ -10,6 +12,9 @@ use crate::wire::{OnConflict, Submit, UniqueScope};
 
 /// Where a job waits that does not say it.
 const USUAL_QUEUE: &str = "default";
+
+/// Longest retention of the jobs of an access token with quotas.
+const MOST_RETAINED: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// Jobs that a job may depend on.
 const AFTER: &str =
@@ -32,6 +37,8 @@ pub(crate) async fn admitted_in(
         None => problem,
     };
     check(api, &mut submit).await.map_err(placed)?;
+    check_retention(api, &submit).map_err(|wrong| placed(wrong.into()))?;
+    let jobs = 1 + usize::from(submit.callback.is_some());
     let draft = submit.draft(id).map_err(|wrong| match index {
         Some(index) => wrong.in_item(index),
         None => wrong,
@@ -39,11 +46,22 @@ pub(crate) async fn admitted_in(
     if let Some(queue) = draft.queue_name() {
         api.admit_queue(queue).await.map_err(placed)?;
     }
-    api.admit_waiting().await.map_err(placed)?;
+    api.admit_waiting(jobs).await.map_err(placed)?;
     Ok(match api.who().name() {
         Some(name) => draft.owner(name),
         None => draft,
     })
+}
+
+/// Refuses to keep jobs of a token with quotas longer than failed jobs are kept by default: ended jobs count against no quota.
+fn check_retention(api: &Api, submit: &Submit) -> Result<(), Invalid> {
+    match submit.retain_seconds {
+        Some(span) if api.who().has_quotas() && span > MOST_RETAINED.as_secs_f64() => {
+            let allowed = format!("at most {} for an access token with quotas", MOST_RETAINED.as_secs());
+            Err(Invalid::new("retain_seconds", span, allowed))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Has the job keep to what is said about its kind, and refuses what whoever asks does not reach, or whose args break the

@@ -36,6 +36,7 @@ use crate::access::strangers::{Remote, Strangers};
 use crate::access::{Access, ClientCertificate};
 use crate::api::{Api, Rules};
 use crate::audit::{AuditLog, Refusals};
+use crate::bounded::bounded;
 use crate::jobs::budget::WaitingJobs;
 use crate::metrics::KindLabels;
 use crate::push::pusher::Pusher;
@@ -203,7 +204,7 @@ impl Server {
         let (spans, telling_spans) = Spans::start(self.options.traces.as_ref(), &self.tenure.store().clock());
         let api = Api::new(&self.tenure, self.rules(spans));
         let hosts = self.hosts();
-        let more = around::until_the_end(self.more, &api);
+        let more = around::until_the_end(bounded(self.more, &api), &api);
         let app = around::wrapped(router(&api).merge(more), hosts, &api);
         let clock = self.tenure.store().clock();
         let firings = api.spans().is_on().then(|| tokio::spawn(firing::tell(api.clone())));

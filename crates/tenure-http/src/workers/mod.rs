@@ -10,6 +10,7 @@ pub(crate) mod granted;
 pub(crate) mod key;
 pub(crate) mod logs;
 pub(crate) mod overdue;
+mod places;
 pub(crate) mod roll;
 pub(crate) mod settle;
 pub(crate) mod token;

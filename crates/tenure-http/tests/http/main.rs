@@ -12,6 +12,7 @@ mod derived;
 mod embedded;
 mod ends;
 mod feed;
+mod greed;
 mod hiding;
 mod item;
 mod kinds;
