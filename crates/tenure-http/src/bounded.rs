@@ -142,7 +142,8 @@ impl Bounded {
             return Poll::Ready(Some(Err(Broken::NoRoom)));
         };
         let data = mem::take(data);
-        (self.held, _) = (None, self.taken.push(permit));
+        self.held = None;
+        self.taken.push(permit);
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
