@@ -73,7 +73,9 @@ impl Client<'_> {
     fn keys(self, headers: &HeaderMap) -> Option<String> {
         match (self, headers.contains_key(AUTHORIZATION)) {
             (Self::Token(name), _) => Some(digest([b"token".as_slice(), name.as_bytes()].into_iter())),
-            (Self::OfService(Some(name)), _) => Some(digest([b"client".as_slice(), name.as_bytes()].into_iter())),
+            (Self::OfService(Some(name)), _) => {
+                Some(digest([b"client".as_slice(), name.as_bytes()].into_iter()))
+            }
             // The service may have authenticated it by this header.
             (Self::Anyone | Self::OfService(None), true) => {
                 Some(digest(headers.get_all(AUTHORIZATION).iter().map(|said| said.as_bytes())))
