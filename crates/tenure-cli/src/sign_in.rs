@@ -96,10 +96,10 @@ mod tests {
 
     #[test]
     fn a_sign_in_that_cannot_work_is_refused_at_the_start() {
-        let open = Options::default();
+        let (open, guarded) = (Options::default(), options());
         let why = |said: &[(&str, &str)], options| oidc(&settings(said), options).unwrap_err().to_string();
-        assert!(why(&OIDC[1..], &options()).contains("--oidc-issuer"));
-        assert!(why(&OIDC[..1], &options()).contains("--oidc-client-id"));
+        assert!(why(&OIDC[1..], &guarded).contains("--oidc-issuer"));
+        assert!(why(&OIDC[..1], &guarded).contains("--oidc-client-id"));
         assert!(why(&OIDC, &open).contains("--public-url"));
         let header = settings(&[("SERVER__PROXY_USER_HEADER", "X-Forwarded-User")]);
         assert!(proxy(&header, &options()).unwrap().is_some());

@@ -19,7 +19,7 @@ use crate::access::taken_back::Followed;
 use crate::access::{Access, OwnOnly, Reach, Who};
 use crate::answer::Shown;
 use crate::audit::{Act, AuditLog, ExportCounts, Refusals};
-use crate::body;
+use crate::bounded::Room;
 use crate::callbacks::Egress;
 use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
@@ -133,7 +133,7 @@ struct Inner {
     followers: Followers,
     granted: Granted,
     lines: Lines,
-    room: body::Room,
+    room: Room,
     metrics: Metrics,
     troubles: Troubles,
     readiness: LastCheck,
@@ -172,7 +172,7 @@ impl Api {
                 watchers,
                 granted,
                 lines,
-                room: body::Room::default(),
+                room: Room::default(),
                 metrics,
                 troubles: Troubles::default(),
                 readiness: LastCheck::default(),
@@ -269,6 +269,11 @@ impl Api {
         self.who.reach()
     }
 
+    /// Returns the same state for another client, for work that serves several of them.
+    pub(crate) fn for_client(&self, who: Who) -> Self {
+        Self { who, reveals: false, own_only: false, asks: None, ..self.clone() }
+    }
+
     /// The access tokens that were met.
     pub(crate) fn known(&self) -> &Known {
         &self.inner.known
@@ -320,12 +325,13 @@ impl Api {
         &self.inner.rules.last_used
     }
 
-    /// Refuses a job if the access token has as many waiting jobs as its quota allows.
-    pub(crate) async fn admit_waiting(&self) -> Result<(), Problem> {
-        match self.who.waiting_quota() {
-            Some((name, most)) => self.inner.rules.waiting_jobs.admit(self.tenure(), name, most).await,
-            None => Ok(()),
+    /// Refuses so many jobs if the access token would then have more waiting jobs than its quota allows.
+    pub(crate) async fn admit_waiting(&self, jobs: usize) -> Result<(), Problem> {
+        let Some((name, most)) = self.who.waiting_quota() else { return Ok(()) };
+        for _ in 0..jobs {
+            self.inner.rules.waiting_jobs.admit(self.tenure(), name, most).await?;
         }
+        Ok(())
     }
 
     /// Returns the quotas that the operator has set.
@@ -422,7 +428,7 @@ impl Api {
     }
 
     /// The room for bodies that are being read.
-    pub(crate) fn room(&self) -> &body::Room {
+    pub(crate) fn room(&self) -> &Room {
         &self.inner.room
     }
 

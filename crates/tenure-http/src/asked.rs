@@ -11,6 +11,7 @@ use tenure::{Draft, Job, JobId, Tenure};
 
 use crate::items;
 use crate::jobs::enqueue;
+use crate::once::Client;
 use crate::problem::Problem;
 use crate::site::Site;
 
@@ -44,6 +45,7 @@ pub struct Asked {
     /// What was asked for: one key is for one request.
     path: String,
     site: Site,
+    client: Option<String>,
 }
 
 /// Omits the headers, which hold the client's credentials.
@@ -61,6 +63,15 @@ impl Asked {
         Self { site: self.site.under(prefix), ..self }
     }
 
+    /// Names the client that your service has authenticated, such as by a user ID. Each name has its own idempotency keys.
+    ///
+    /// Without a name, the header `Authorization` tells clients apart. A request with neither ignores the header
+    /// `Idempotency-Key`: clients that sign in with cookies would share their keys, and could block each other's requests.
+    #[must_use]
+    pub fn client(self, name: &str) -> Self {
+        Self { client: Some(name.to_owned()), ..self }
+    }
+
     /// Enqueues a job and returns 202 with its status URLs, or 200 with the finished job if it ends within the
     /// preferred wait.
     ///
@@ -75,14 +86,14 @@ impl Asked {
     /// # Errors
     /// Like [`enqueue`](Self::enqueue).
     pub async fn enqueue_draft(&self, tenure: &Tenure, draft: Draft) -> Result<Response, Problem> {
-        enqueue::enqueue(tenure, (&self.headers, &self.path, &self.site), draft).await.inspect_err(
-            |problem| {
-                // This route belongs to the service, so no middleware of this crate logs it.
-                if let Some(trouble) = problem.trouble() {
-                    trouble.tell(0);
-                }
-            },
-        )
+        let client = Client::OfService(self.client.as_deref());
+        let asked = (&self.headers, self.path.as_str(), &self.site);
+        enqueue::enqueue(tenure, client, asked, draft).await.inspect_err(|problem| {
+            // This route belongs to the service, so no middleware of this crate logs it.
+            if let Some(trouble) = problem.trouble() {
+                trouble.tell(0);
+            }
+        })
     }
 
     /// Returns the same response for a job that is already accepted, such as one enqueued in your own PostgreSQL
@@ -108,6 +119,7 @@ impl<S: Sync> FromRequestParts<S> for Asked {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
         let site = Site::of(parts, Some(items::shown()));
-        Ok(Self { headers: parts.headers.clone(), path: parts.uri.path().to_owned(), site })
+        let path = parts.uri.path().to_owned();
+        Ok(Self { headers: parts.headers.clone(), path, site, client: None })
     }
 }

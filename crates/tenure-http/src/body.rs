@@ -1,7 +1,6 @@
 //! The body of a request: JSON within its limits, or a problem that says what is wrong with it and where.
 
 use std::error::Error;
-use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
@@ -9,44 +8,21 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use tenure::{check_portable, limits};
-use tokio::sync::Semaphore;
 
 use crate::api::Api;
+use crate::bounded::{Bounded, Broken};
 use crate::problem::{Problem, ProblemType};
 
-/// How long a client may take to send a body.
-const WITHIN: Duration = Duration::from_secs(30);
-
-/// All bodies that are being read take at most so much together, in KiB.
-const ALL_KIB: usize = 256 * 1024;
-/// So much of each is not counted: a connection takes as much without one, and what is small is read whatever others send.
-const FREE_KIB: usize = 8;
-/// A body that finds no room waits for so long, and is then refused.
-const FOR_ROOM: Duration = Duration::from_secs(1);
-/// When whoever was refused should come again.
-const AGAIN: Duration = Duration::from_secs(5);
-
-/// The room for all bodies that are being read.
-pub(crate) struct Room(Semaphore);
-
-impl Default for Room {
-    fn default() -> Self {
-        Self(Semaphore::new(ALL_KIB))
-    }
-}
-
-/// Reads a body of at most so many bytes.
+/// Reads a body of at most so many bytes, within the bounds of all bodies.
 pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Bytes, Problem> {
     check_announced(&body, most)?;
-    let clock = api.tenure().store().clock();
-    tokio::select! {
-        biased;
-        read = read_into(api, body, most) => read,
-        () = clock.sleep(WITHIN) => {
-            let detail = format!("the request body did not arrive within {} s", WITHIN.as_secs());
-            Err(Problem::new(ProblemType::RequestTimeout, detail))
+    let (mut body, mut read) = (Limited::new(Bounded::new(api, body), most), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.map_err(|error| unread(error.as_ref(), most))?.into_data() {
+            read.extend_from_slice(&data);
         }
     }
+    Ok(read.freeze())
 }
 
 /// Refuses a body that is announced as too large before the client has sent it. A client that waits for `100 Continue` does
@@ -59,39 +35,11 @@ fn check_announced(body: &Body, most: usize) -> Result<(), Problem> {
     Err(too_large(most).header(&("connection", "close")))
 }
 
-/// Takes room for what comes as it comes: who says that he will send much, and does not, takes none.
-async fn read_into(api: &Api, body: Body, most: usize) -> Result<Bytes, Problem> {
-    let (mut body, mut read, mut taken) = (Limited::new(body, most), BytesMut::new(), Vec::new());
-    let (mut room, clock) = (FREE_KIB * 1024, api.tenure().store().clock());
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|error| unread(error.as_ref(), most))?.into_data() else { continue };
-        let lacks = (read.len() + data.len()).saturating_sub(room).div_ceil(1024);
-        if lacks > 0 {
-            let wanted = u32::try_from(lacks).unwrap_or(u32::MAX);
-            let permit = tokio::select! {
-                biased;
-                permit = api.room().0.acquire_many(wanted) => permit,
-                () = clock.sleep(FOR_ROOM) => return Err(no_room()),
-            };
-            taken.push(permit.map_err(|_| no_room())?);
-            room += lacks * 1024;
-        }
-        read.extend_from_slice(&data);
-    }
-    Ok(read.freeze())
-}
-
-fn no_room() -> Problem {
-    let detail =
-        format!("the server is already reading {} MiB of request bodies; retry later", ALL_KIB / 1024);
-    Problem::new(ProblemType::Overloaded, detail).retry_after(AGAIN)
-}
-
 fn unread(error: &(dyn Error + Send + Sync + 'static), most: usize) -> Problem {
-    if error.is::<http_body_util::LengthLimitError>() {
-        return too_large(most);
+    match error.downcast_ref::<Broken>() {
+        Some(broken) => Problem::from(*broken),
+        None => too_large(most),
     }
-    Problem::new(ProblemType::Malformed, "the body ended early")
 }
 
 fn too_large(most: usize) -> Problem {

@@ -115,7 +115,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let ask: BulkAsk = body::json(&headers, &text)?;
     let act = act(ask.action, ask.params.unwrap_or_default())?;
     let filter = filter(&api, ask.filter, &ask.ids, ask.all)?;
-    let once = Once::of(&headers, &[b"POST /v1/bulk", &text])?;
+    let once = Once::of(&api, &headers, &[b"POST /v1/bulk", &text])?;
     let detail = Detail(detail(&text));
     if ask.dry_run {
         let meant = api.tenure().jobs().meant(&filter).await?;

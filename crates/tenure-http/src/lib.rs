@@ -14,6 +14,7 @@ mod apps;
 mod asked;
 mod audit;
 mod body;
+mod bounded;
 mod bulk;
 mod callbacks;
 mod capabilities;

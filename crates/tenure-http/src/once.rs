@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
 use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
 
+use crate::api::Api;
 use crate::jobs::each::{Each, enqueue_each};
 use crate::jobs::told;
 use crate::problem::{Problem, ProblemType};
@@ -56,9 +57,48 @@ struct Note {
     refused: Vec<usize>,
 }
 
+/// The client of a request. Each has keys of its own: another client's must neither block its requests nor swallow them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Client<'a> {
+    /// A client that the API has authenticated, by the name of its access token. The name outlasts a rotation.
+    Token(&'a str),
+    /// Any client of an API without authentication.
+    Anyone,
+    /// A client of another service, by the name that the service gives it, if it gives one.
+    OfService(Option<&'a str>),
+}
+
+impl Client<'_> {
+    /// The namespace of its keys; `None` if nothing tells it from other clients.
+    fn keys(self, headers: &HeaderMap) -> Option<String> {
+        match (self, headers.contains_key(AUTHORIZATION)) {
+            (Self::Token(name), _) => Some(digest([b"token".as_slice(), name.as_bytes()].into_iter())),
+            (Self::OfService(Some(name)), _) => {
+                Some(digest([b"client".as_slice(), name.as_bytes()].into_iter()))
+            }
+            // The service may have authenticated it by this header.
+            (Self::Anyone | Self::OfService(None), true) => {
+                Some(digest(headers.get_all(AUTHORIZATION).iter().map(|said| said.as_bytes())))
+            }
+            (Self::Anyone, false) => Some(digest([].into_iter())),
+            (Self::OfService(None), false) => None,
+        }
+    }
+}
+
 impl Once {
-    /// The wish of a client, if it has one. `what` is what it asks for. JSON counts as equal however it is written.
-    pub(crate) fn of(headers: &HeaderMap, what: &[&[u8]]) -> Result<Option<Self>, Problem> {
+    /// The wish of a client of the API, if it has one. `what` is what it asks for. JSON counts as equal however it is written.
+    pub(crate) fn of(api: &Api, headers: &HeaderMap, what: &[&[u8]]) -> Result<Option<Self>, Problem> {
+        Self::of_client(api.who().name().map_or(Client::Anyone, Client::Token), headers, what)
+    }
+
+    /// The wish of a client, which is ignored if nothing tells the client from others.
+    pub(crate) fn of_client(
+        client: Client<'_>,
+        headers: &HeaderMap,
+        what: &[&[u8]],
+    ) -> Result<Option<Self>, Problem> {
+        let Some(whose) = client.keys(headers) else { return Ok(None) };
         let mut said = headers.get_all(HEADER).iter();
         let Some(key) = said.next() else { return Ok(None) };
         let wrong = |why: &str| {
@@ -82,9 +122,6 @@ impl Once {
         if !(1..=KEY_BYTES).contains(&bare.len()) {
             return Err(wrong(&format!("has {} bytes", bare.len())));
         }
-        // Two who show different access tokens may both have an order 7.
-        let said = headers.get_all(AUTHORIZATION).iter().map(|said| said.as_bytes());
-        let whose = digest(said);
         Ok(Some(Self { key: RecordKey::new(&format!("{whose}:{bare}"))?, fingerprint: fingerprint(what) }))
     }
 

@@ -4,6 +4,7 @@
 
 mod app_pages;
 mod cost;
+mod forms;
 mod handy;
 mod health;
 mod people;

@@ -154,6 +154,12 @@ impl Draft {
         self
     }
 
+    /// Returns the name of the client that the job belongs to, if one was set.
+    #[must_use]
+    pub fn owner_name(&self) -> Option<&str> {
+        self.terms.owner.as_deref()
+    }
+
     /// Sets the job ID. Enqueueing the same job under the same ID again stores nothing more. An ID of version 8 is
     /// refused, because such IDs are [derived](Self::derived_id).
     pub fn id(mut self, id: JobId) -> Self {

@@ -112,6 +112,11 @@ impl Who {
         Some((&token.name, usize::try_from(token.quotas.max_waiting_jobs?).unwrap_or(usize::MAX)))
     }
 
+    /// Returns `true` if the access token has a quota of its own.
+    pub(crate) fn has_quotas(&self) -> bool {
+        self.0.as_ref().is_some_and(|found| found.0.quotas != TokenQuotas::default())
+    }
+
     /// Returns the reader of the audit log: it sees everything except hidden values.
     pub(crate) fn auditor() -> Self {
         let token = AccessToken {

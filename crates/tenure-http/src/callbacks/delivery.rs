@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tenure::{
-    Draft, Error, Failed, Invalid, Job, JobId, JobRecord, Keep, Retention, Run, Tenure, Terms, Timestamp,
-    Worker,
+    Draft, Error, Failed, Invalid, Job, JobId, JobRecord, Keep, OWN, Retention, Run, Tenure, Terms,
+    Timestamp, Worker, limits,
 };
 
 use super::address::Network;
@@ -26,9 +26,9 @@ use crate::hide::Hiding;
 /// The kind of these jobs, and the queue in which they wait.
 pub(crate) const KIND: &str = "tenure.deliver";
 pub(crate) const QUEUE: &str = "tenure.webhooks";
-/// Deliveries of one server at once.
+/// Deliveries of one server at once, and as many callbacks: whoever enqueues callbacks takes no slot of a webhook.
 const SLOTS: usize = 64;
-/// Deliveries of one webhook at once, so that whoever answers slowly keeps nobody else waiting.
+/// Deliveries of one webhook at once, or callbacks of one owner, so that a slow receiver delays no others.
 pub(super) const SLOTS_EACH: u32 = 16;
 /// How long whoever is told may take to answer.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -79,12 +79,19 @@ pub(crate) fn again(webhook: &str, event: &[u8]) -> Result<Draft, Error> {
     let args = serde_json::to_vec(&Deliver { webhook: webhook.to_owned(), event })
         .map_err(|source| Error::Json { what: "delivery", source })?;
     let draft = Draft::encoded(KIND, args).queue(QUEUE).terms(Deliver::terms());
-    Ok(draft.tag(&tag(webhook)).limited(&tag(webhook), SLOTS_EACH))
+    Ok(draft.tag(&tag(webhook)).limited(&limit_key(&tag(webhook)), SLOTS_EACH))
 }
 
 /// By which word the deliveries of a webhook are found.
 pub(crate) fn tag(webhook: &str) -> String {
     format!("webhook.{webhook}")
+}
+
+/// A limit key that no client can use. Jobs of clients with the same key would hold back deliveries.
+pub(super) fn limit_key(of: &str) -> String {
+    let mut key = format!("{OWN}{of}");
+    key.truncate(key.floor_char_boundary(limits::KEY_BYTES));
+    key
 }
 
 /// What a delivery delivers: for which webhook, and the text of the event.
@@ -138,7 +145,8 @@ pub fn deliveries(tenure: &Tenure, allowed: &[Network]) -> Worker<Deliverer> {
 pub fn deliveries_that_hide(tenure: &Tenure, egress: &Egress, hiding: &Hiding) -> Worker<Deliverer> {
     let caller = Caller::new(egress.clone(), tenure.store().clock());
     let deliverer = Deliverer { caller, hiding: hiding.clone() };
-    Worker::new(tenure, deliverer).queue(QUEUE, SLOTS).job(deliver).job(end::tell).heeds_nobody()
+    let worker = Worker::new(tenure, deliverer).queue(QUEUE, SLOTS).queue(end::QUEUE, SLOTS);
+    worker.job(deliver).job(end::tell).heeds_nobody()
 }
 
 async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed> {
@@ -255,6 +263,13 @@ mod tests {
         assert_eq!(id("a", "1"), id("a", "1"));
         assert!(id("a", "1") != id("b", "1") && id("a", "1") != id("a", "2") && id("a", "1").is_derived());
         assert_eq!(id("a", "1").to_string().parse::<JobId>().unwrap(), id("a", "1"));
+    }
+
+    #[test]
+    fn a_limit_key_is_reserved_and_fits_whatever_it_is_for() {
+        assert_eq!(limit_key("webhook.oncall"), "tenure.webhook.oncall");
+        let long = limit_key(&format!("callback.{}", "\u{e4}".repeat(128)));
+        assert!(tenure::Key::new("limit_key", &long).is_ok(), "{long}");
     }
 
     #[test]

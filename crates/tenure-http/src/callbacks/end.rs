@@ -7,14 +7,15 @@ use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
 use tenure::{Draft, Error, Failed, Invalid, Job, JobId, Name, Run, Tenure, Terms};
 
-use super::delivery::{Deliver, Delivered, Deliverer, QUEUE, SLOTS_EACH, Telling, told, wait};
+use super::delivery::{Deliver, Delivered, Deliverer, SLOTS_EACH, Telling, limit_key, told, wait};
 use super::signature::Secret;
 use super::sources;
 use super::target::Target;
 use super::webhook::{KeptSecret, no_secret, rotated, secrets};
 
-/// The kind of these jobs.
+/// The kind of these jobs, and the queue in which they wait. Older servers put them into the queue of deliveries.
 pub(crate) const KIND: &str = "tenure.callback";
+pub(crate) const QUEUE: &str = "tenure.callbacks";
 /// Where the secret is with which they are signed.
 const SHELF: &str = "callback-secret";
 const KEY: &str = "all";
@@ -38,15 +39,21 @@ impl Job for TellEnd {
     }
 }
 
-/// The job that tells of the end of another, however that ends. Of one job there is one.
-pub(crate) fn draft(job: JobId, url: &str) -> Result<Draft, Error> {
+/// The job that tells of the end of another, however that ends. Of one job there is one. It has the owner of that job, whose
+/// quota it counts against and whose callbacks share a limit and take turns with those of others.
+pub(crate) fn draft(job: JobId, url: &str, owner: Option<&str>) -> Result<Draft, Error> {
     let args = serde_json::to_vec(&TellEnd { job, url: url.to_owned() })
         .map_err(|source| Error::Json { what: "callback", source })?;
-    // Whoever answers slowly keeps nobody else waiting.
     let host = Target::read(url)?.host;
     let draft = Draft::encoded(KIND, args).queue(QUEUE).terms(TellEnd::terms());
-    let limit: String = format!("callback.{host}").chars().take(200).collect();
-    Ok(draft.derived_id(id(job)).limited(&limit, SLOTS_EACH).after_jobs([job]).even_if_failed())
+    let draft = draft.derived_id(id(job)).after_jobs([job]).even_if_failed();
+    Ok(match owner {
+        Some(owner) => {
+            let key = limit_key(&format!("callback.owner.{owner}"));
+            draft.owner(owner).share(&key).limited(&key, SLOTS_EACH)
+        }
+        None => draft.limited(&limit_key(&format!("callback.host.{host}")), SLOTS_EACH),
+    })
 }
 
 /// An id that follows from whose end is told.

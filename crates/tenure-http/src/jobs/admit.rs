@@ -1,6 +1,7 @@
 //! Whether a job that somebody wants may be enqueued at all: by him, and as it is.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tenure::{Draft, Error, Invalid, JobId, Kind};
@@ -12,6 +13,9 @@ use crate::wire::{OnConflict, Submit, UniqueScope};
 
 /// Where a job waits that does not say it.
 const USUAL_QUEUE: &str = "default";
+
+/// Longest retention of the jobs of an access token with quotas.
+const MOST_RETAINED: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// Jobs that a job may depend on.
 const AFTER: &str =
@@ -34,11 +38,13 @@ pub(crate) async fn admitted_in(
         None => problem,
     };
     check(api, &mut submit).await.map_err(placed)?;
+    check_retention(api, &submit).map_err(|wrong| placed(wrong.into()))?;
+    let jobs = 1 + usize::from(submit.callback.is_some());
     let draft = submit.draft(id).map_err(|wrong| match index {
         Some(index) => wrong.in_item(index),
         None => wrong,
     })?;
-    if let Err(problem) = within_quotas(api, &draft).await
+    if let Err(problem) = within_quotas(api, &draft, jobs).await
         && !is_stored(api, &draft).await?
     {
         return Err(placed(problem));
@@ -50,11 +56,11 @@ pub(crate) async fn admitted_in(
 }
 
 /// Refuses a job that would exceed a quota.
-async fn within_quotas(api: &Api, draft: &Draft) -> Result<(), Problem> {
+async fn within_quotas(api: &Api, draft: &Draft, jobs: usize) -> Result<(), Problem> {
     if let Some(queue) = draft.queue_name() {
         api.admit_queue(queue).await?;
     }
-    api.admit_waiting().await
+    api.admit_waiting(jobs).await
 }
 
 /// Returns `true` if a job with the ID of this one is stored. The store then repeats its answer or refuses the ID, and
@@ -65,6 +71,17 @@ async fn is_stored(api: &Api, draft: &Draft) -> Result<bool, Problem> {
         Ok(_) => Ok(true),
         Err(Error::NotFound(_)) => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses to keep jobs of a token with quotas longer than failed jobs are kept by default: ended jobs count against no quota.
+fn check_retention(api: &Api, submit: &Submit) -> Result<(), Invalid> {
+    match submit.retain_seconds {
+        Some(span) if api.who().has_quotas() && span > MOST_RETAINED.as_secs_f64() => {
+            let allowed = format!("at most {} for an access token with quotas", MOST_RETAINED.as_secs());
+            Err(Invalid::new("retain_seconds", span, allowed))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

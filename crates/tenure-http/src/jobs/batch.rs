@@ -108,7 +108,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     }
     let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(&headers)));
     let own = begun.map(|begun| Trace::below(&headers, begun.context.to_string()));
-    let once = Once::of(&headers, &[b"POST /v1/jobs/batch", &text])?;
+    let once = Once::of(&api, &headers, &[b"POST /v1/jobs/batch", &text])?;
     let drafts = drafts(&api, jobs, own.or_else(|| Trace::of(&headers)).as_ref()).await;
     let first = drafts.as_ref().ok().and_then(|drafts| drafts.first().map(names_of));
     let done = match (once, drafts) {
@@ -157,7 +157,7 @@ async fn each(api: &Api, headers: &HeaderMap, text: &[u8], jobs: Vec<Submit>) ->
         }
     }
     let (kind, queue) = drafts.iter().find_map(|draft| draft.as_ref().ok().map(names_of)).unwrap_or_default();
-    let (mut answers, replayed) = match Once::of(headers, &[b"POST /v1/jobs/batch", text])? {
+    let (mut answers, replayed) = match Once::of(api, headers, &[b"POST /v1/jobs/batch", text])? {
         None => (enqueue_each(api.tenure(), drafts).await?, false),
         Some(once) => once.enqueue_each(api.tenure(), drafts).await?,
     };

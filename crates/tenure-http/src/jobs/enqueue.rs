@@ -17,7 +17,7 @@ use crate::hide::{Hiding, View};
 use crate::id::{Id, Named};
 use crate::item::made as made_by;
 use crate::jobs::{admit, told};
-use crate::once::{Did, Once};
+use crate::once::{Client, Did, Once};
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
 use crate::site::Site;
@@ -30,7 +30,7 @@ use crate::wire::{BODY_BYTES, Submit};
 pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let text = body::read(&api, body, BODY_BYTES).await?;
     let submit: Submit = body::json(&headers, &text)?;
-    let once = Once::of(&headers, &[b"POST /v1/jobs", &text])?;
+    let once = Once::of(&api, &headers, &[b"POST /v1/jobs", &text])?;
     posted(&api, &headers, submit, once).await
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn post_of_kind(
     // An empty body needs no type. With the kind it is not empty.
     let json = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
     let submit: Submit = body::json(&json, &serde_json::to_vec(&fields).map_err(unread)?)?;
-    let once = Once::of(&headers, &[b"POST /v1/kinds/jobs", kind.as_bytes(), &text])?;
+    let once = Once::of(&api, &headers, &[b"POST /v1/kinds/jobs", kind.as_bytes(), &text])?;
     posted(&api, &headers, submit, once).await
 }
 
@@ -163,12 +163,14 @@ pub(crate) async fn put(api: Api, Id(id): Id, headers: HeaderMap, body: Body) ->
 /// Enqueues a job as a client asked, in a service of somebody's own.
 pub(crate) async fn enqueue(
     tenure: &Tenure,
+    client: Client<'_>,
     (headers, path, site): (&HeaderMap, &str, &Site),
     draft: Draft,
 ) -> Result<Response, Problem> {
     let (kind, args) = draft.kind_and_args();
     let kind = kind.map_or("", |kind| kind.as_str());
-    let once = Once::of(headers, &[path.as_bytes(), kind.as_bytes(), args.unwrap_or_default()])?;
+    let what = [path.as_bytes(), kind.as_bytes(), args.unwrap_or_default()];
+    let once = Once::of_client(client, headers, &what)?;
     let draft = match Trace::of(headers) {
         Some(trace) => trace.on(draft),
         None => draft,

@@ -32,7 +32,7 @@ pub(crate) async fn enqueue_all(tenure: &Tenure, drafts: Vec<Draft>) -> Result<V
         match draft.note(CALLBACK).map(str::to_owned) {
             Some(url) => {
                 let id = draft.given_id().unwrap_or_else(|| tenure.new_id());
-                tellers.push(end::draft(id, &url)?);
+                tellers.push(end::draft(id, &url, draft.owner_name())?);
                 all.push(draft.id(id));
             }
             None => all.push(draft),

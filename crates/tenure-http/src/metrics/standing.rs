@@ -12,7 +12,7 @@ use tenure::{
 use super::seen::OTHER;
 use super::table;
 use super::text::Text;
-use crate::callbacks::delivery;
+use crate::callbacks::{delivery, end};
 
 /// The queue of operations on many jobs.
 const BULK_QUEUE: &str = "tenure.bulk";
@@ -74,7 +74,8 @@ impl Standing {
         text.begin(&table::DISK_FREE);
         self.sizes.disk_free.iter().for_each(|free| text.value(&[], *free as f64));
         text.begin(&table::WEBHOOK_PENDING);
-        let pending = |count: &Count| count.queue.as_str() == delivery::QUEUE && !has_ended(count.state);
+        let queues = [delivery::QUEUE, end::QUEUE];
+        let pending = |count: &Count| queues.contains(&count.queue.as_str()) && !has_ended(count.state);
         text.value(&[], self.jobs(pending) as f64);
         text.begin(&table::BULK_RUNNING);
         let bulk = |count: &Count| count.queue.as_str() == BULK_QUEUE && !has_ended(count.state);

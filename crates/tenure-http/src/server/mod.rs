@@ -41,6 +41,7 @@ use crate::access::strangers::{Remote, Strangers};
 use crate::access::{Access, NoGrant, Principal, ProxySignIn};
 use crate::api::{Api, Rules};
 use crate::audit::{AuditExport, AuditLog, Refusals};
+use crate::bounded::bounded;
 use crate::grants::Grants;
 use crate::jobs::budget::WaitingJobs;
 use crate::metrics::KindLabels;
@@ -269,7 +270,7 @@ impl Server {
         let (spans, telling_spans) = Spans::start(self.options.traces.as_ref(), &self.tenure.store().clock());
         let api = Api::new(&self.tenure, self.rules(spans));
         let hosts = self.hosts();
-        let more = around::until_the_end(self.more, &api);
+        let more = around::until_the_end(bounded(self.more, &api), &api);
         let app = around::wrapped(router(&api).merge(more), hosts, &api);
         let clock = self.tenure.store().clock();
         let export = self.options.audit_collector.clone().filter(|_| !api.is_read_only());

@@ -70,7 +70,8 @@ pub struct Options {
     /// Maximum number of unknown access tokens per client address and minute; further ones get 429. Valid tokens are
     /// always accepted.
     pub unknown_tokens_per_minute: u32,
-    /// Maximum number of workers of one access token; further ones get 429. All tokens together may have ten times as many.
+    /// Maximum number of workers of one access token; further ones get 429. Four times as many claims may wait at once. All
+    /// tokens together may have ten times as many.
     pub workers_per_token: usize,
     /// Maximum number of queues of the store; beyond it, no request creates another one. Existing queues are unaffected.
     pub max_queues: usize,

@@ -29,10 +29,11 @@ pub(crate) fn check_queue(field: &str, queue: &str) -> Result<(), Invalid> {
     if queue == PROGRAMS { Err(of_programs(field, queue)) } else { not_own(field, queue) }
 }
 
-/// Refuses the keys that hold back the runs of schedules and programs. A job with such a key would stop them.
+/// Refuses the keys that Tenure's own jobs share. A job with such a key would stop the runs of a schedule or program, or the
+/// deliveries of a webhook.
 pub(crate) fn check_key(field: &str, key: &str) -> Result<(), Invalid> {
-    if key.starts_with(SCHEDULES) {
-        let allowed = format!("a key that does not begin with {SCHEDULES}, which is reserved for schedules");
+    if key.starts_with(SCHEDULES) || key.starts_with(OWN) {
+        let allowed = format!("a key that does not begin with {SCHEDULES} or {OWN}, which are reserved");
         return Err(Invalid::new(field, format_args!("{key:?}"), allowed));
     }
     Ok(())
@@ -55,8 +56,12 @@ mod tests {
         for queue in ["apps", "tenure.webhooks"] {
             assert_eq!(check_queue("queue", queue).unwrap_err().field, "queue", "{queue}");
         }
-        assert_eq!(check_key("limit_key", "timer/backup").unwrap_err().field, "limit_key");
-        assert!(check_key("limit_key", "timers/x").is_ok() && check_key("limit_key", "timer").is_ok());
+        for key in ["timer/backup", "tenure.webhook.oncall", "tenure."] {
+            assert_eq!(check_key("limit_key", key).unwrap_err().field, "limit_key", "{key}");
+        }
+        for key in ["timers/x", "timer", "tenure", "webhook.oncall"] {
+            assert!(check_key("limit_key", key).is_ok(), "{key}");
+        }
         for kind in ["apps", "apps-x", "myapps.report", "tenure"] {
             assert!(check_kind("kind", kind).is_ok(), "{kind}");
         }

@@ -15,13 +15,13 @@ const KNOWN: Duration = Duration::from_secs(3_600);
 /// Maximum number of remembered claims of one worker, from different queues.
 const CLAIMS: usize = 32;
 /// Share of each worker in the bytes of its token. Workers that serve few queues leave room for those that serve many.
-const BYTES_PER_WORKER: usize = 8 * 1024;
+pub(super) const BYTES_PER_WORKER: usize = 8 * 1024;
 /// Maximum size of one worker's description: room for 1,000 queues with a few kinds each.
-const BYTES_OF_ONE: usize = 1024 * 1024;
+pub(super) const BYTES_OF_ONE: usize = 1024 * 1024;
 /// Quotas of all tokens together, as a multiple of the quotas of one token.
-const SHARES: usize = 10;
+pub(super) const SHARES: usize = 10;
 /// Setting that raises the quotas.
-const SETTING: &str = "--workers-per-token";
+pub(super) const SETTING: &str = "--workers-per-token";
 
 /// The workers that this server has heard of, and their number and size by access token.
 #[derive(Debug, Default)]

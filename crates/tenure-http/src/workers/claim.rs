@@ -1,13 +1,14 @@
 //! Claiming: a worker asks for jobs that it can do, and waits until there are some.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tenure::{HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timestamp, Want, limits, seconds};
 
 use crate::answer::json;
@@ -31,6 +32,8 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// Jobs of one claim, unless the worker says otherwise.
 const USUAL: usize = 1;
 
+/// Kinds of one claim.
+const KINDS: usize = 1_000;
 /// Longest name of a worker, in bytes.
 const NAME_BYTES: usize = 256;
 /// A queue, or all.
@@ -48,11 +51,13 @@ pub(crate) struct Claim {
     #[schemars(length(min = 1, max = NAME_BYTES))]
     name: Option<String>,
     /// Queues in order of preference; `*` means all. Default: `default`.
+    #[serde(deserialize_with = "shared")]
     #[schemars(length(max = limits::QUEUES), inner(regex(pattern = QUEUE)))]
-    queues: Vec<String>,
-    /// Kinds; default: all.
-    #[schemars(inner(regex(pattern = shape::NAME)))]
-    kinds: Vec<String>,
+    queues: Arc<Vec<String>>,
+    /// Kinds; at most 1000. Default: all.
+    #[serde(deserialize_with = "sorted")]
+    #[schemars(length(max = KINDS), inner(regex(pattern = shape::NAME)))]
+    kinds: Arc<Vec<String>>,
     /// Maximum number of jobs: 1 to 1000; default 1.
     #[serde(deserialize_with = "shape::whole")]
     #[schemars(range(min = 1, max = limits::RESERVE_JOBS))]
@@ -66,6 +71,19 @@ pub(crate) struct Claim {
     /// their settings.
     #[schemars(range(min = limits::SHORTEST_LEASE.as_secs(), max = limits::LONGEST_LEASE.as_secs()))]
     lease_seconds: Option<f64>,
+}
+
+/// Reads names that all waiting claims with the same wish share.
+fn shared<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Vec<String>>, D::Error> {
+    Vec::deserialize(from).map(Arc::new)
+}
+
+/// Reads names whose order is nothing, so that the same names are the same wish.
+fn sorted<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Vec<String>>, D::Error> {
+    let mut names = Vec::<String>::deserialize(from)?;
+    names.sort_unstable();
+    names.dedup();
+    Ok(Arc::new(names))
 }
 
 /// Granted jobs.
@@ -97,11 +115,15 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let key = api.key().await?.clone();
     let holder = claim.holder(&api)?;
     let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
+    // A claim that waits keeps neither its headers nor what it asks the store.
+    drop(headers);
     // What is wrong with it is told before it waits.
     let ask = claim.ask_as(&api, holder).await?;
-    let grant = match wait.is_zero() {
-        true => settle_and_grant(&api, Vec::new(), Some(ask)).await?.1,
-        false => waiting::wait(&api, claim, holder, wait).await?,
+    let grant = if wait.is_zero() {
+        settle_and_grant(&api, Vec::new(), Some(ask)).await?.1
+    } else {
+        drop(ask);
+        waiting::wait(&api, claim, holder, wait).await?
     };
     Ok(json(StatusCode::OK, &answer(&api, &key, holder, grant)))
 }
@@ -113,13 +135,23 @@ impl Claim {
         id.parse::<HostId>().map_err(|wrong| Invalid { field: "worker_id".to_owned(), ..wrong })
     }
 
-    /// What it wishes for: whoever wishes for the same waits in the same line.
+    /// What it wishes for: claims with the same wish wait in the same line. The order of queues is the order in which they are
+    /// served.
     pub(crate) fn wish(&self, api: &Api) -> Wish {
-        // The order of queues is the order in which they are served, that of kinds is nothing.
-        let mut kinds = self.kinds.clone();
-        kinds.sort_unstable();
-        kinds.dedup();
-        Wish { queues: self.queues.clone(), kinds, reach: api.reach().clone() }
+        let (queues, kinds) = (Arc::clone(&self.queues), Arc::clone(&self.kinds));
+        Wish { queues, kinds, reach: api.reach().clone() }
+    }
+
+    /// Shares the names of a wish that is the same.
+    pub(super) fn share(&mut self, wish: &Wish) {
+        (self.queues, self.kinds) = (Arc::clone(&wish.queues), Arc::clone(&wish.kinds));
+    }
+
+    /// The memory that it takes while it waits.
+    pub(super) fn bytes(&self) -> usize {
+        let names = self.queues.iter().chain(self.kinds.iter());
+        let names: usize = names.map(|name| size_of::<String>() + name.len()).sum();
+        size_of::<Self>() + names + self.name.as_ref().map_or(0, String::len)
     }
 
     /// How many jobs it can take.
@@ -185,6 +217,10 @@ impl Claim {
     }
 
     async fn kinds(&self, api: &Api) -> Result<Kinds, Problem> {
+        if self.kinds.len() > KINDS {
+            let found = format!("{} entries", self.kinds.len());
+            return Err(Invalid::new("kinds", found, format_args!("at most {KINDS}")).into());
+        }
         let kinds: Result<Vec<Kind>, Invalid> = self.kinds.iter().map(|kind| Kind::new(kind)).collect();
         let (kinds, reach) = (kinds?, api.reach());
         if let Some(kind) = kinds.iter().find(|kind| !reach.covers_kind(kind.as_str())) {
@@ -217,7 +253,7 @@ impl Claim {
             return Err(Invalid::new("queues", format_args!("{} entries", self.queues.len()), allowed).into());
         }
         let mut names = Vec::new();
-        for name in &self.queues {
+        for name in self.queues.iter() {
             if name == "*" {
                 let all = api.tenure().queues().list().await?.into_iter().map(|queue| queue.name);
                 names.extend(all.filter(|name| !name.is_own() && reached(name)));

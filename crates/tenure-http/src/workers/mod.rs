@@ -11,6 +11,7 @@ pub(crate) mod key;
 pub(crate) mod logs;
 pub(crate) mod overdue;
 mod owners;
+mod places;
 pub(crate) mod roll;
 pub(crate) mod settle;
 pub(crate) mod token;

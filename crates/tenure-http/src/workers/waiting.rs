@@ -1,8 +1,9 @@
 //! Who waits for jobs. Claims that wish for the same stand in one line, and one look of the store's serves the line: what
 //! is due goes to whoever came first, and however many wait, something that happens wakes one of them.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -12,9 +13,10 @@ use tokio::sync::{oneshot, watch};
 use super::claim::Claim;
 use super::commands::{self, Calls};
 use super::grant::Grant;
+use super::places::{Place, Places};
 use super::roll;
 use super::settle::settle_and_grant;
-use crate::access::Reach;
+use crate::access::{Reach, Who};
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
 
@@ -36,21 +38,26 @@ const MOST_AT_ONCE: usize = 64;
 #[derive(Default)]
 pub(crate) struct Lines {
     lines: Mutex<BTreeMap<Wish, VecDeque<Waiting>>>,
+    places: Places,
 }
 
 /// What those in a line have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Wish {
     /// Queues as they were said: which `*` means may change.
-    pub queues: Vec<String>,
+    pub queues: Arc<Vec<String>>,
     /// Kinds.
-    pub kinds: Vec<String>,
+    pub kinds: Arc<Vec<String>>,
     /// Which jobs whoever waits may be given: who reaches others stands in another line.
     pub reach: Reach,
 }
 
 /// One who waits. Whoever has gone does not receive any more.
 struct Waiting {
+    /// Its client, against whose token it counts. Others may be in the same line.
+    who: Who,
+    /// Its place, until it is out of the line: a client that has gone leaves the line only with the next look.
+    _place: Place,
     claim: Claim,
     holder: HostId,
     to: oneshot::Sender<Result<Grant, Problem>>,
@@ -77,12 +84,13 @@ impl Served {
 
 /// Waits until something is granted to this claim; nothing if the wait is over or the server is about to end before that.
 pub(crate) async fn wait(api: &Api, claim: Claim, holder: HostId, wait: Duration) -> Result<Grant, Problem> {
+    let place = api.lines().places.take(api.quotas(), api.who().token_id(), claim.bytes())?;
     let (to, mut granted) = oneshot::channel();
     // From before it joins: what is said in between is not missed.
     let worker = claim.says_who().then_some(holder);
     let told = told(api, worker, api.commands().calls());
     let beating = beat(api, worker);
-    api.lines().join(api, Waiting { claim, holder, to });
+    api.lines().join(api, Waiting { who: api.who().clone(), _place: place, claim, holder, to });
     tokio::select! {
         biased;
         // The line ends without a word only if it cannot go on.
@@ -132,13 +140,18 @@ impl Lines {
     }
 
     /// Takes the last place in its line. If there was no line, somebody begins to look for it.
-    fn join(&self, api: &Api, waiting: Waiting) {
+    fn join(&self, api: &Api, mut waiting: Waiting) {
         let wish = waiting.claim.wish(api);
         let mut lines = self.lock();
-        let is_new = !lines.contains_key(&wish);
-        lines.entry(wish.clone()).or_default().push_back(waiting);
-        if is_new {
-            tokio::spawn(serve(api.clone(), wish));
+        match lines.entry(wish) {
+            Entry::Occupied(mut line) => {
+                waiting.claim.share(line.key());
+                line.get_mut().push_back(waiting);
+            }
+            Entry::Vacant(line) => {
+                tokio::spawn(serve(api.for_client(Who(None)), line.key().clone()));
+                line.insert(VecDeque::from([waiting]));
+            }
         }
     }
 
@@ -262,7 +275,7 @@ fn doubled(wait: &mut Duration) -> Duration {
 
 /// Asks for each of them; whoever is given nothing has his place back.
 async fn serve_some(api: &Api, wish: &Wish, some: Vec<Waiting>) -> Served {
-    let asked = some.iter().map(|one| ask(api, &one.claim, one.holder));
+    let asked = some.iter().map(|one| ask(api.for_client(one.who.clone()), &one.claim, one.holder));
     let answers = join_all(asked).await;
     let mut served = Served { any: false, plenty: true, due_in: None, failed: false };
     let mut empty = Vec::new();
@@ -293,8 +306,8 @@ async fn serve_some(api: &Api, wish: &Wish, some: Vec<Waiting>) -> Served {
     served
 }
 
-async fn ask(api: &Api, claim: &Claim, holder: HostId) -> Result<Grant, Problem> {
+async fn ask(api: Api, claim: &Claim, holder: HostId) -> Result<Grant, Problem> {
     // Which queues there are may have changed since.
-    let ask = claim.ask_as(api, holder).await?;
-    settle_and_grant(api, Vec::new(), Some(ask)).await.map(|(_, grant)| grant)
+    let ask = claim.ask_as(&api, holder).await?;
+    settle_and_grant(&api, Vec::new(), Some(ask)).await.map(|(_, grant)| grant)
 }

@@ -105,9 +105,14 @@ impl Service {
     pub fn own(&self) -> Asker {
         async fn create(
             State(tenure): State<Tenure>,
+            headers: HeaderMap,
             asked: Asked,
             Json(star): Json<BuildStar>,
         ) -> Result<Response, Problem> {
+            let asked = match headers.get("x-user") {
+                Some(user) => asked.client(user.to_str().unwrap()),
+                None => asked,
+            };
             asked.enqueue(&tenure, star).await
         }
         // Enqueues in its own way, such as within a transaction, and has the client told.

@@ -13,6 +13,7 @@ mod derived;
 mod embedded;
 mod ends;
 mod feed;
+mod greed;
 mod hiding;
 mod item;
 mod kinds;

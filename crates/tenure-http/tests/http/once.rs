@@ -207,6 +207,29 @@ async fn a_key_is_whose_access_token_is_shown() {
     assert!(ids[0] != ids[1] && jobs(&service).await == 2);
 }
 
+/// A key that another client of the same service has used neither blocks a request nor swallows it.
+#[tokio::test]
+async fn clients_of_a_service_that_authenticates_by_cookie_share_no_keys() {
+    let service = Service::new();
+    let own = service.own();
+    let (mut ids, star) = (Vec::new(), r#"{"name":"Sol"}"#);
+    let key = "idempotency-key: order-7";
+    for headers in [
+        &[key, "cookie: session=one"][..],
+        &[key, "cookie: session=other"],
+        &[key, "x-user: one"],
+        &[key, "x-user: other"],
+        &[key, "authorization: Bearer one"],
+        &[key, "authorization: Bearer other"],
+    ] {
+        let told = own.ask("POST", "/stars", headers, star).await;
+        assert!(told.status == StatusCode::ACCEPTED && !ids.contains(&told.id()), "{headers:?}: {told:?}");
+        ids.push(told.id());
+    }
+    let again = own.ask("POST", "/stars", &[key, "x-user: one"], star).await;
+    assert_eq!((again.id(), again.header("idempotency-replayed")), (ids[2].clone(), "true"));
+}
+
 /// In a service of somebody's own the same holds: another star under the same key is refused, and the same one is not built
 /// twice.
 #[tokio::test]
@@ -216,7 +239,7 @@ async fn a_key_is_for_one_request_in_a_service_of_ones_own_too() {
     let ask = |path: &'static str, name: &'static str| {
         let body = format!(r#"{{"name":"{name}"}}"#);
         let own = &own;
-        async move { own.ask("POST", path, &["idempotency-key: k"], &body).await }
+        async move { own.ask("POST", path, &["idempotency-key: k", "x-user: 7"], &body).await }
     };
     let first = ask("/stars", "Sol").await;
     let again = ask("/stars", "Sol").await;

@@ -176,6 +176,22 @@ async fn a_repeated_request_is_answered_as_before_though_its_job_was_deleted() {
 }
 
 #[tokio::test]
+async fn idempotency_keys_are_those_of_the_name_and_outlast_a_rotation() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let shop = Client::new(&service, &guarded, "shop", &[Scope::Enqueue]).await;
+    let rotated = Client::new(&service, &guarded, "shop", &[Scope::Enqueue]).await;
+    let other = Client::new(&service, &guarded, "other", &[Scope::Enqueue]).await;
+    let (body, once) = (json!({ "kind": "pay" }).to_string(), "idempotency-key: order-7");
+    let send =
+        async |client: &Client<'_>| guarded.ask("POST", "/v1/jobs", &[&client.header, once], &body).await;
+    let first = send(&shop).await;
+    let again = send(&rotated).await;
+    assert_eq!((again.id(), again.header("idempotency-replayed")), (first.id(), "true"));
+    assert_ne!(send(&other).await.id(), first.id());
+}
+
+#[tokio::test]
 async fn a_client_follows_and_cancels_the_run_of_a_program_that_it_started() {
     let service = Service::new();
     let guarded = service.guarded();

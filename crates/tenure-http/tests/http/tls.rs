@@ -276,6 +276,26 @@ async fn a_certificate_acts_with_the_scopes_of_its_token_until_that_is_revoked()
     assert!(told.starts_with("HTTP/1.1 401"), "{told}");
 }
 
+/// Clients with certificates send no `Authorization` header, by which their idempotency keys could be told apart.
+#[tokio::test]
+async fn clients_with_certificates_share_no_idempotency_keys() {
+    let served = guarded(&ManualClock::new(), true).await;
+    let tokens = Tokens::of(&served.tenure);
+    tokens.bind(new_token(&[Scope::Enqueue]), &fingerprint("billing")).await.unwrap();
+    let other = NewAccessToken { name: "shipping".to_owned(), ..new_token(&[Scope::Enqueue]) };
+    tokens.bind(other, &fingerprint("unbound")).await.unwrap();
+    let send = async |identity: &str, kind: &str| {
+        let line = format!("POST /v1/jobs\n{{\"kind\":\"{kind}\"}}");
+        ask(served.address, Some(identity), &line, "idempotency-key: order-7\r\n").await.unwrap()
+    };
+    let id = |told: &str| told.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let first = send("billing", "pay").await;
+    let swallowed = send("unbound", "pay").await;
+    assert!(swallowed.starts_with("HTTP/1.1 202") && id(&swallowed) != id(&first), "{swallowed}");
+    assert_eq!(id(&send("billing", "pay").await), id(&first));
+    assert!(send("billing", "bill").await.starts_with("HTTP/1.1 422"));
+}
+
 #[tokio::test]
 async fn a_certificate_has_one_token_and_its_actions_are_audited_under_the_name() {
     let served = guarded(&ManualClock::new(), false).await;

@@ -69,6 +69,11 @@ DECLARE
     -- A job with such terms would pass for the run of a schedule, or for the job of a client of the server.
     IF job_terms::jsonb ?| ARRAY[''slot'', ''owner''] THEN
         RAISE EXCEPTION ''the terms slot and owner are reserved: leave them out'' USING ERRCODE = ''invalid_parameter_value'';
+    END IF;
+    -- Jobs with the limit key of a webhook would stop its deliveries.
+    IF job_terms::jsonb #>> ''{ordering,key}'' LIKE ''tenure.%'' OR job_terms::jsonb #>> ''{limit,key}'' LIKE ''tenure.%'' THEN
+        RAISE EXCEPTION ''the prefix tenure. is reserved: use other ordering and limit keys''
+            USING ERRCODE = ''invalid_parameter_value'';
     END IF;');
     enqueue_before CONSTANT text := pg_get_functiondef('enqueue_job'::regproc);
     enqueue_now CONSTANT text := replace(enqueue_before,

@@ -186,6 +186,8 @@ async fn a_granted_role_enqueues_nothing_that_is_reserved() {
         with_id(&format!("{{{}}}", slot.to_string().replace('-', ""))),
         "SELECT acquire_lease('singleton/app/x', 'me')".to_owned(),
         "SELECT enqueue('pay', ordering_key => 'timer/backup')".to_owned(),
+        "SELECT enqueue('pay', ordering_key => 'tenure.x')".to_owned(),
+        "SELECT enqueue('pay', limit_key => 'tenure.webhook.x', limit_max_running => 1)".to_owned(),
         "SELECT enqueue('pay', limit_key => 'timer/backup', limit_max_running => 1000)".to_owned(),
     ];
     let asked = |id: &str, names: &str| format!(r#"{{"id":"{id}","bytes":2,"priority":0,{names}}}"#);

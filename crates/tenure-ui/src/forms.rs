@@ -1,0 +1,41 @@
+//! Sizes of forms. A form is read before it is checked, so a visitor who is not signed in can make the server keep it.
+
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::layout::failed;
+use crate::visit::Visit;
+
+/// Forms for visitors who are not signed in.
+const SMALL_BYTES: usize = 8 * 1024;
+/// All other forms.
+const USUAL_BYTES: usize = 64 * 1024;
+/// Forms with the args of a job, which can be three times as long in a form.
+const LARGE_BYTES: usize = 1024 * 1024;
+
+/// The limit of forms for everyone.
+pub(crate) fn small() -> DefaultBodyLimit {
+    DefaultBodyLimit::max(SMALL_BYTES)
+}
+
+/// The usual limit.
+pub(crate) fn usual() -> DefaultBodyLimit {
+    DefaultBodyLimit::max(USUAL_BYTES)
+}
+
+/// The limit of forms with args. Put [`only_signed_in`] in front.
+pub(crate) fn large() -> DefaultBodyLimit {
+    DefaultBodyLimit::max(LARGE_BYTES)
+}
+
+/// Sends a visitor who has no access to the sign-in page, before a large form is read.
+pub(crate) async fn only_signed_in(visit: Visit, request: Request, next: Next) -> Response {
+    if request.method() == Method::POST
+        && let Err(trouble) = visit.get("/v1/whoami").await
+    {
+        return failed(&visit, trouble).await;
+    }
+    next.run(request).await
+}
