@@ -250,7 +250,7 @@ mod tests {
         assert!((1..=6).contains(&refused), "{refused} of 70 were refused");
         let small = sent(Body::from("token=7")).await.unwrap().unwrap();
         assert_eq!(small.status(), StatusCode::OK, "a small form needs no room");
-        let large = sent(unfinished(1, 64 * 1024));
+        let large = sent(unfinished(1, 1024 * 1024));
         rested().await;
         clock.advance(FOR_ROOM);
         assert_eq!(large.await.unwrap().unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
