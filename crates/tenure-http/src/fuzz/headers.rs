@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure::Draft;
 
 use super::{header_map, target};
-use crate::once::Once;
+use crate::once::{Client, Once};
 use crate::prefer::{LONGEST_WAIT, Prefer};
 use crate::spans::Context;
 use crate::trace::{self, PARENT, STATE, Trace};
@@ -53,7 +53,7 @@ fn headers_are_read_within_their_limits() {
                 .map(String::as_str),
         ));
         assert_eq!(again, prefer, "{applied:?}");
-        let once = Once::of(&headers, &[text.as_bytes()]);
+        let once = Once::of_client(Client::Anyone, &headers, &[text.as_bytes()]);
         let traced = Trace::of(&headers).map(|trace| {
             let draft = trace.on(Draft::raw("mail", &serde_json::json!({})));
             let parent = draft.note(PARENT).expect("a trace has a parent");
