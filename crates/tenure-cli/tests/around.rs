@@ -124,7 +124,7 @@ fn the_doctor_says_of_each_thing_how_it_is_and_what_to_do_next() {
     let well: Value = serde_json::from_str(&well).unwrap();
     let states: Vec<&str> =
         well["checks"].as_array().unwrap().iter().map(|one| one["state"].as_str().unwrap()).collect();
-    assert_eq!(states, ["ok"; 6], "{well}");
+    assert_eq!(states, ["ok"; 7], "{well}");
     assert!(good(tenure(&address, folder.path(), &["doctor"])).contains("jobs.db"));
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let told = tenure(&nowhere, folder.path(), &["doctor", "--no-headers"]);

@@ -75,6 +75,8 @@ impl Site {
         let mut provider = Program::start_command(&mut node);
         let issuer = provider.line_with("provider at ", SOON).split_once(" at ").unwrap().1.to_owned();
         fs::write(folder.path().join("secret"), "hush hush\n").unwrap();
+        let made = run(&["db", "migrate", "--db", "jobs.db"], folder.path());
+        assert_eq!(made.status.code(), Some(0), "{made:?}");
         let job = run(&["submit", "--db", "jobs.db", "--write", "k", "{}"], folder.path());
         assert_eq!(job.status.code(), Some(0), "{job:?}");
         let url = format!("http://{address}");

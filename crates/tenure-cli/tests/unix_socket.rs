@@ -54,7 +54,7 @@ fn commands_workers_and_programs_use_a_socket_without_a_token() {
     }
     let audit = tenure(&["audit"]);
     assert!(text(&audit).contains("unix:"), "{audit:?}");
-    let listed = tenure(&["ps", "--all"]);
+    let listed = tenure(&["job", "list"]);
     assert!(text(&listed).contains("greet"), "{listed:?}");
 }
 

@@ -81,7 +81,7 @@ async fn a_listing_of_an_empty_store_is_at_its_end(given: Given) {
 
 /// T143
 async fn a_listing_without_values_has_the_same_jobs(given: Given) {
-    given.enqueue("mail", 3).await;
+    given.enqueue("post", 3).await;
     given.succeeded().await;
     for by in [ListedBy::Acceptance, ListedBy::End] {
         let ask = PageAsk { by, ..PageAsk::default() };

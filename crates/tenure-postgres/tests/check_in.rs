@@ -246,7 +246,8 @@ async fn a_role_that_may_only_check_can_check() {
     let at = clock.now().as_micros();
     let role = format!("role_{schema}");
     let set = format!(
-        "CREATE ROLE {role}; GRANT USAGE ON SCHEMA {schema} TO {role}; SET ROLE {role}; BEGIN;
+        "CREATE ROLE {role}; GRANT USAGE ON SCHEMA {schema} TO {role};
+         GRANT EXECUTE ON FUNCTION {schema}.check_lease TO {role}; SET ROLE {role}; BEGIN;
          SELECT {schema}.check_lease('ledger', '{}', {}, {at})",
         id(1),
         fence.number()
