@@ -64,7 +64,7 @@ fn paths(name: &str, value: &Value) -> Result<Vec<String>, String> {
     let is_whole = |path: &String| path.starts_with('/') && !path.contains('\0');
     paths
         .filter(|paths| paths.iter().all(is_whole))
-        .ok_or_else(|| format!("{name}: expected a list of absolute paths"))
+        .ok_or_else(|| format!("{name}: expected a list of absolute paths, such as [\"/srv/data\"]"))
 }
 
 fn ports(name: &str, value: &Value) -> Result<Vec<u16>, String> {

@@ -20,7 +20,7 @@ pub(crate) struct Keys {
     /// Keys that encrypt args, results and logs: file:PATH, env:NAME or cmd:PROGRAM [env: TENURE_ENCRYPTION_KEYS]
     #[arg(long, value_name = "PLACE")]
     encryption_keys: Option<String>,
-    /// Load no keys, and store new values as plain text even if the store is encrypted
+    /// Load no encryption keys; store new values as plain text
     #[arg(long, conflicts_with = "encryption_keys")]
     without_encryption: bool,
 }
@@ -54,7 +54,7 @@ impl AtRest {
     /// Returns the encryption that these settings name.
     pub(crate) fn of_settings(settings: &Resolved) -> Result<Self, Failure> {
         match (settings.text(SETTING), settings.is_on(WITHOUT)) {
-            // Another file may have turned encryption off for keys that are meant.
+            // Do not guess: one settings file may turn encryption off while another names keys.
             (Some(_), true) => {
                 Err(Failure::Invalid(format!("{SETTING} and {WITHOUT} are both set; remove one")))
             }

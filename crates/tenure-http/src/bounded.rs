@@ -19,20 +19,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
 
-/// How long a client may take to send a body.
+/// Longest time in which a client may send a body.
 const WITHIN: Duration = Duration::from_secs(30);
-/// All bodies that are being read take at most so much together, in KiB.
+/// Memory of all bodies that a server reads at once, in KiB.
 const ALL_KIB: usize = 256 * 1024;
-/// So much of each is not counted: a connection takes as much without one, and what is small is read whatever others send.
+/// First bytes of each body, which do not count: a connection needs as much without a body. So the server always reads
+/// small bodies.
 const FREE_BYTES: usize = 8 * 1024;
-/// Each piece of a body counts as at least so much, because a reader may keep the pieces apart.
+/// Least number of bytes that a piece of a body counts as, because a reader may keep the pieces apart.
 const PIECE_BYTES: usize = 64;
-/// A body that finds no room waits for so long, and is then refused.
+/// Time for which a body waits for memory before the server refuses it.
 const FOR_ROOM: Duration = Duration::from_secs(1);
-/// When a client that was refused should come again.
+/// Time after which a refused client should retry.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The room for all bodies that are being read.
+/// Memory for the bodies that a server reads.
 #[derive(Clone)]
 pub(crate) struct Room(Arc<Semaphore>);
 
@@ -45,11 +46,11 @@ impl Default for Room {
 /// The reason why a body is not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Broken {
-    #[error("the request body did not arrive within {} s", WITHIN.as_secs())]
+    #[error("the request body did not arrive within {} s; retry, or send less at once", WITHIN.as_secs())]
     TooLate,
     #[error("the server is already reading {} MiB of request bodies; retry later", ALL_KIB / 1024)]
     NoRoom,
-    #[error("the body ended early")]
+    #[error("the request body ended early; send the whole request again")]
     Ended,
 }
 
@@ -64,7 +65,7 @@ impl From<Broken> for Problem {
     }
 }
 
-/// Bounds the bodies of routes that read them in another way than those of the API, such as forms.
+/// Applies the bounds to routes that read bodies themselves, such as forms.
 pub(crate) fn bounded(router: Router, api: &Api) -> Router {
     router.layer(middleware::from_fn_with_state(api.clone(), bound))
 }
@@ -85,18 +86,19 @@ async fn bound(State(api): State<Api>, request: Request, next: Next) -> Response
 
 type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A body within the bounds. It takes room for what comes as it comes: a client that only announces much takes none.
+/// A body within the bounds. It takes memory as bytes arrive, so a client that only announces a large body takes none.
 pub(crate) struct Bounded {
     body: Body,
     room: Room,
     clock: Arc<dyn Clock>,
-    /// Ends when the client has had its time. It begins when the body is first read.
+    /// Ends when the client's time is over. The time begins with the first read.
     over: Option<Waiting<()>>,
-    /// Bytes that were read, and bytes that there is room for.
+    /// Bytes read so far.
     read: usize,
+    /// Bytes for which the body has memory.
     covered: usize,
     taken: Vec<OwnedSemaphorePermit>,
-    /// A piece that waits for room.
+    /// A piece that waits for memory.
     held: Option<(Bytes, Waiting<Option<OwnedSemaphorePermit>>)>,
     /// Keeps the reason for the layer, which answers instead of the route.
     broken: Option<Arc<OnceLock<Broken>>>,
@@ -117,7 +119,7 @@ impl Bounded {
         }
     }
 
-    /// The next piece, once there is room for it.
+    /// Returns the next piece, once there is memory for it.
     fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         if self.held.is_none() {
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(context)) {

@@ -1,7 +1,7 @@
-//! Requests that are done once, however often they are sent: the header `Idempotency-Key`.
+//! Idempotent requests: the header `Idempotency-Key`.
 //!
-//! What a request will make is written down under its key before it is made: the ids of its jobs. Whoever sends it again
-//! makes them under the same ids, and so makes nothing twice, wherever the first one was cut off.
+//! Before a request enqueues jobs, the server stores their IDs under its key. A repeated request uses the same IDs. So no job
+//! is enqueued twice, even if the first request was interrupted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ use crate::jobs::told;
 use crate::problem::{Problem, ProblemType};
 use crate::secret::hex;
 
-/// The header.
+/// Name of the header.
 pub(crate) const HEADER: &str = "idempotency-key";
-/// For how long a key is known.
+/// Retention of a key.
 pub(crate) const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Longest key, in bytes.
 pub(crate) const KEY_BYTES: usize = 200;
@@ -37,22 +37,22 @@ pub(crate) struct Once {
     fingerprint: String,
 }
 
-/// What came of it.
+/// The outcome of a request.
 pub(crate) struct Did {
-    /// One for each job.
+    /// The outcome of each job.
     pub accepted: Vec<Accepted>,
-    /// Whether it had been done before.
+    /// `true` if an earlier request with the key had enqueued the jobs.
     pub replayed: bool,
 }
 
-/// What is written down of it.
+/// The record of a request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Note {
     fingerprint: String,
     jobs: Vec<JobId>,
-    /// Whether it was done; until then whoever comes does it.
+    /// `true` if the jobs are enqueued. Until then, each request with the key enqueues them.
     done: bool,
-    /// The places of those that were refused, of a request that takes what it can get.
+    /// Positions of refused jobs, in a request that allows partial success.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     refused: Vec<usize>,
 }
@@ -69,7 +69,7 @@ pub(crate) enum Client<'a> {
 }
 
 impl Client<'_> {
-    /// The namespace of its keys; `None` if nothing tells it from other clients.
+    /// Returns the namespace of the client's keys; `None` if nothing tells it from other clients.
     fn keys(self, headers: &HeaderMap) -> Option<String> {
         match (self, headers.contains_key(AUTHORIZATION)) {
             (Self::Token(name), _) => Some(digest([b"token".as_slice(), name.as_bytes()].into_iter())),
@@ -87,12 +87,13 @@ impl Client<'_> {
 }
 
 impl Once {
-    /// The wish of a client of the API, if it has one. `what` is what it asks for. JSON counts as equal however it is written.
+    /// Returns the key of a request to the API, if it has one. A repeated request must have the same `what`; the notation of JSON
+    /// does not matter.
     pub(crate) fn of(api: &Api, headers: &HeaderMap, what: &[&[u8]]) -> Result<Option<Self>, Problem> {
         Self::of_client(api.who().name().map_or(Client::Anyone, Client::Token), headers, what)
     }
 
-    /// The wish of a client, which is ignored if nothing tells the client from others.
+    /// Returns the key of a request, if it has one. Ignores it if nothing tells the client from others.
     pub(crate) fn of_client(
         client: Client<'_>,
         headers: &HeaderMap,

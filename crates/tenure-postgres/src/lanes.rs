@@ -32,8 +32,8 @@ pub(crate) struct Lanes {
     last: i32,
 }
 
-/// The lock under which lanes are made: so they appear in the order of their ids, and whoever has met one has met all
-/// before it.
+/// Takes the lock under which lanes are created. So lanes appear in the order of their IDs, and a program that knows one knows
+/// all before it.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827146, hashtext(current_schema()))";
 const MAKE_QUEUES: &str =
     "INSERT INTO queue (name) SELECT DISTINCT unnest($1::text[]) ON CONFLICT DO NOTHING";
@@ -60,7 +60,7 @@ pub(crate) fn make(names: &[(QueueName, Kind)]) -> Vec<Query> {
     ]
 }
 
-/// Lanes of rows of [`behind`]. A lane that cannot be read hides no other: its jobs are left to a newer program or a repair.
+/// Returns the lanes of rows of [`behind`]. Skips an unreadable lane: a newer program or a repair handles its jobs.
 pub(crate) fn read(rows: &[Row]) -> Vec<Lane> {
     rows.iter()
         .filter_map(|row| read_one(row).inspect_err(|fault| complain(row.get(0), fault)).ok())
@@ -84,7 +84,7 @@ impl Lanes {
         }
     }
 
-    /// Meets the lanes of these rows, which are behind all that were met.
+    /// Adds the lanes of these rows, whose IDs follow those of all known lanes.
     pub(crate) fn meet_rows(&mut self, rows: &[Row]) {
         self.last = rows.iter().map(|row| row.get(0)).chain([self.last]).max().unwrap_or(0);
         self.meet(read(rows));

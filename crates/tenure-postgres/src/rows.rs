@@ -95,7 +95,7 @@ const STANDINGS: &str = "SELECT FROM standing WHERE seq = ANY (ARRAY(SELECT j.se
          FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT seq FROM job WHERE id = u.id LIMIT 1) j))
      ORDER BY seq FOR NO KEY UPDATE";
 
-/// [`BY_IDS`] without args and results: their bytes are neither read nor sent.
+/// [`BY_IDS`] without args and results, so that PostgreSQL neither reads nor sends their bytes.
 static BY_IDS_WITHOUT_VALUES: LazyLock<String> = LazyLock::new(|| {
     BY_IDS.replace(" j.args,", " ''::bytea,").replace("s.output, s.place,", "NULL::bytea, NULL::text,")
 });

@@ -79,11 +79,11 @@ pub struct StartError {
     source: std::io::Error,
 }
 
-/// In the folder of a run: what the program may change there.
+/// Part of a run's folder that the program may change.
 const OWN: &str = "own";
-/// There: what the program answers.
+/// File for the result of the program.
 pub(crate) const RESULT: &str = "own/result";
-/// There: temporary files of a program in a sandbox.
+/// Folder for temporary files of a program in a sandbox.
 const TEMPORARY: &str = "own/tmp";
 /// In the folder of a run: there as soon as it shall come to an end.
 pub(crate) const SHUTDOWN: &str = "shutdown";
@@ -164,15 +164,15 @@ impl Program {
         let private = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir()?;
         if self.confinement.user.is_some() {
-            // The other user has to get to its part. All else belongs to the host, which is root: the program must not be able to put
-            // links there.
+            // The other user must reach its part of the folder. The rest belongs to the host, which is root, so that the
+            // program cannot put links there.
             std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
         }
         let has_temporary = !self.confinement.sandboxes.is_empty();
         let all = [Some(OWN), has_temporary.then_some(TEMPORARY)];
         let paths: Vec<PathBuf> = all.into_iter().flatten().map(|name| folder.path().join(name)).collect();
         paths.iter().try_for_each(|path| DirBuilder::new().mode(0o700).create(path))?;
-        // The outer one last: from then on, the user can put something else in the place of the inner one.
+        // Give away the outer folder last: its owner can replace the inner one.
         paths.iter().rev().try_for_each(|path| self.confinement.give(path))?;
         Ok(folder)
     }

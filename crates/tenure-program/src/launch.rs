@@ -10,8 +10,8 @@ use crate::rights::Rights;
 use crate::sandbox::Confined;
 use crate::supervisor::{OWN, is_child_of};
 
-/// Before the name of each variable of a confined program, until it begins. Otherwise a variable such as `LD_PRELOAD` would run
-/// code in our own processes, outside the confinement.
+/// Prefix of a confined program's variables until it begins. Without it, `LD_PRELOAD` would run code in Tenure's processes,
+/// outside the confinement.
 const GUARD: &[u8] = b"program:";
 
 /// Everything that another process of ours passed to this one.
@@ -65,12 +65,12 @@ impl Launch {
     }
 
     fn bind_this_process(&self) -> Result<(), String> {
-        // The program can neither read from the terminal of its host, which would stop it for ever, nor signal the processes there.
-        // With that, it also gets a process group.
+        // In a new session, the program cannot signal processes of the host's terminal, nor stop forever on a read from it.
+        // It also gets a process group.
         if self.is_apart {
             rustix::process::setsid().map_err(|error| format!("cannot detach from the terminal: {error}"))?;
         }
-        // While this process may still write to the files of cgroups.
+        // Join first: later restrictions can prevent writes to the files of cgroups.
         self.confined.join_group()?;
         let limited = self.limits.bind_this_process();
         limited.map_err(|(name, error)| format!("cannot set the limit of {name}: {error}"))?;

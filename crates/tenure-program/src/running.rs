@@ -243,9 +243,9 @@ impl Drop for Running {
     }
 }
 
-/// Reads the start of an ordinary file. If it has to belong to another user, no other file will do.
+/// Reads the start of an ordinary file. Returns `None` if `owner` is another user than the file's.
 ///
-/// The program may have put anything there: a pipe that is never written to, a link to a file that it cannot read itself.
+/// The program may have put anything there, such as a pipe without a writer, or a link to a file that it cannot read itself.
 fn bounded(path: &Path, owner: Option<u32>, most: u64) -> Option<Vec<u8>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;

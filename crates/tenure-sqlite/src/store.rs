@@ -189,8 +189,7 @@ impl SqliteStore {
         self.write(|pending| Command::Call(request, pending)).await
     }
 
-    /// Returns when the next timer is ripe, unless one is now. Hosts ask again and again, mostly in vain: a look keeps
-    /// no other caller from writing.
+    /// Returns the time until the next timer is ripe; `None` if one is ripe now. Hosts ask often, and a read blocks no writer.
     async fn fires_nothing(&self) -> Result<Option<Fired>, Fault> {
         let aside = Arc::clone(&self.timers_aside);
         let look = move |conn: &Connection, now| Ok((timers::first_wake(conn, &aside, now)?, now));

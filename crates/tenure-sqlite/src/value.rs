@@ -80,8 +80,8 @@ pub(crate) fn maybe_instant(row: &Row<'_>, column: usize) -> Result<Option<Times
     read(row, column, |micros: Option<i64>| micros.map(timestamp).transpose())
 }
 
-/// A time that only says when to look again. One that the domain cannot read keeps nobody from looking: the nearest readable
-/// time stands in for it.
+/// Reads a time that only schedules the next look. Replaces an invalid time with the nearest valid one, so that it delays no
+/// reader.
 pub(crate) fn nearest_instant(row: &Row<'_>, column: usize) -> Result<Timestamp> {
     read(row, column, |micros: i64| {
         timestamp(micros.clamp(Timestamp::EPOCH.as_micros(), Timestamp::LAST.as_micros()))

@@ -37,9 +37,8 @@ impl Prepared {
 
 /// How a transaction of a user's own takes part in a store. What it says lives or dies with that transaction.
 pub trait Joint: Send + Sync {
-    /// Makes what many jobs like these share, outside of the transaction: making it there would block other programs.
-    /// Returns the jobs as the store writes them. `given` are the IDs that the caller chose: their jobs may be stored
-    /// already.
+    /// Creates rows that many jobs share, and returns the jobs as the store writes them. Runs outside of the transaction, which
+    /// would otherwise block other programs. Jobs with IDs in `given`, which the caller chose, may exist already.
     fn prepare(&self, jobs: Vec<NewJob>, given: Vec<JobId>) -> Answer<'_, Prepared>;
 
     /// Stores jobs.

@@ -1,6 +1,6 @@
 //! The contract as one call: a [`Request`] for each operation, and the [`Reply`] to it.
 //!
-//! A store implements [`Store::call`]. Everybody else uses the typed methods of [`Jobs`], [`Leases`], [`Timers`],
+//! A store implements [`Store::call`]. All other code uses the typed methods of [`Jobs`], [`Leases`], [`Timers`],
 //! [`Records`], [`Hosts`] and [`Views`], which every store has. A wrapper around a store forwards the requests that do
 //! not concern it, however many operations there are.
 

@@ -75,7 +75,7 @@ pub(crate) async fn callback(
     (AppendHeaders(cookies), onward("You are signed in.", &visit.at(&page))).into_response()
 }
 
-/// Returns the response to a sign-out of a person: the way to the provider, if it wants to know.
+/// Returns the response to a person's sign-out. It leads to the provider, if the provider has a page for that.
 pub(crate) async fn signed_out(ui: &Ui, visit: &Visit) -> Response {
     let id_token = match &visit.credential {
         Some(Credential::Person(person)) => person.id_token.as_deref(),

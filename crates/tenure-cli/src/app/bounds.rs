@@ -49,7 +49,7 @@ impl Bounds {
     pub(super) fn user(&self, app: &App) -> Result<Option<Account>, String> {
         match (&self.confinement.user, &app.settings.user) {
             (Some(user), Some(named)) if user.name != *named => {
-                Err(format!("user: cannot be {named:?}, because this host runs programs as {:?}", user.name))
+                Err(format!("user: invalid value {named:?}; this host allows only {:?}", user.name))
             }
             (Some(user), _) => Ok(Some(user.clone())),
             (None, Some(named)) => Account::named(named).map(Some),
@@ -79,7 +79,7 @@ impl Bounds {
         Ok(confined)
     }
 
-    /// Looks whether this machine can confine the app as its settings say. If not, the app cannot run, or gets a note.
+    /// Checks that this machine can confine the app as its settings require. If not, the app cannot run, or gets a note.
     pub(super) fn check(&self, app: &mut App) {
         match self.confinement_of(app).and_then(|confined| confined.check()) {
             Ok(notes) => app.notes.extend(notes),

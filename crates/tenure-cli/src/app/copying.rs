@@ -102,7 +102,7 @@ impl Copying<'_> {
     }
 }
 
-/// Gives a copy to another user, each folder after all that is in it. So the user can put nothing into it before the end.
+/// Gives a copy to another user: the content of each folder first, so that the user cannot add to a folder too early.
 ///
 /// # Errors
 /// If the system refuses.

@@ -18,8 +18,8 @@ pub(crate) const USUAL: &str = "http://127.0.0.1:8368";
 /// Which server is asked.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Connect {
-    /// URL of the server, such as unix:/run/tenure.sock, or of several servers of one store, separated by commas: if
-    /// one does not answer, the next is used [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
+    /// URL of the server, such as unix:/run/tenure.sock; commas separate several servers of one store, tried in
+    /// turn [env: TENURE_URL] [default: that of the context, else http://127.0.0.1:8368]
     #[arg(long, value_name = "URL", value_delimiter = ',', global = true, help_heading = "Server")]
     pub(crate) url: Vec<String>,
     /// Use the server of this context [env: TENURE_CONTEXT] [default: set by `tenure context use`]
@@ -63,7 +63,7 @@ pub(crate) struct Connect {
     /// Encryption keys of --db: file:PATH, env:NAME or cmd:PROGRAM [env: TENURE_ENCRYPTION_KEYS]
     #[arg(long, value_name = "PLACE", global = true, requires = "db", help_heading = "Server")]
     pub(crate) encryption_keys: Option<String>,
-    /// Load no keys for --db, and store new values as plain text even if the database is encrypted
+    /// Load no keys for --db; store new values as plain text
     #[arg(long, global = true, requires = "db", conflicts_with = "encryption_keys", help_heading = "Server")]
     pub(crate) without_encryption: bool,
     /// Allow changes to the database of --db

@@ -121,7 +121,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Bool,
         flag: turning("without-encryption", true),
         default: Some("false"),
-        about: "Load no encryption keys, and store new values as plain text even if the database is encrypted",
+        about: "Load no encryption keys; store new values as plain text",
         ..PLAIN
     },
     Setting {
@@ -129,14 +129,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Address,
         flag: flag("bind", "ADDRESS:PORT"),
         default: Some("127.0.0.1:8368"),
-        about: "Address to listen on, or none with --socket; other than loopback only with --auth tokens",
+        about: "Address to listen on, or none with --socket; beyond loopback, needs --auth tokens",
         ..PLAIN
     },
     Setting {
         name: "server.socket",
         kind: Kind::File,
         flag: flag("socket", "PATH"),
-        about: "Unix socket to listen on as well, for local users with a grant; needs --auth tokens",
+        about: "Also listen on this Unix socket, for users with a grant; needs --auth tokens",
         ..PLAIN
     },
     Setting {
@@ -247,7 +247,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         name: "server.queues_per_token",
         kind: Kind::Text,
         flag: flag("queues-per-token", "N"),
-        about: "Maximum number of queues that access tokens of one name create; default: a tenth of --max-queues",
+        about: "Queues that tokens of one name may create [default: a tenth of --max-queues]",
         ..PLAIN
     },
     Setting {
@@ -260,14 +260,13 @@ pub(crate) const KNOWN: &[Setting] = &[
     Setting {
         name: "server.proxy_user_header",
         flag: flag("proxy-user-header", "NAME"),
-        about: "Header in which a trusted proxy names the person that it has signed in to the dashboard, such as \
-                X-Forwarded-User",
+        about: "Header with the person that a trusted proxy signed in, such as X-Forwarded-User",
         ..PLAIN
     },
     Setting {
         name: "server.proxy_groups_header",
         flag: flag("proxy-groups-header", "NAME"),
-        about: "Header in which that proxy lists the groups of the person, separated by commas",
+        about: "Header with the groups of that person, separated by commas",
         ..PLAIN
     },
     Setting {
@@ -279,7 +278,7 @@ pub(crate) const KNOWN: &[Setting] = &[
     Setting {
         name: "server.audit_otlp",
         flag: flag("audit-otlp", "URL"),
-        about: "OpenTelemetry collector that gets each audit entry as a log record, such as http://127.0.0.1:4318",
+        about: "OpenTelemetry collector for audit entries, such as http://127.0.0.1:4318",
         ..PLAIN
     },
     Setting {
@@ -349,13 +348,13 @@ pub(crate) const KNOWN: &[Setting] = &[
     Setting {
         name: "oidc.issuer",
         flag: flag("oidc-issuer", "URL"),
-        about: "OpenID Connect provider with which people sign in to the dashboard; needs --public-url and --grant",
+        about: "OpenID Connect provider for sign-in; needs --public-url and --grant",
         ..PLAIN
     },
     Setting {
         name: "oidc.client_id",
         flag: flag("oidc-client-id", "ID"),
-        about: "Client ID that the provider knows this server by",
+        about: "Client ID of this server at the provider",
         ..PLAIN
     },
     Setting {
@@ -376,7 +375,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         name: "oidc.groups_claim",
         flag: flag("oidc-groups-claim", "NAME"),
         default: Some("groups"),
-        about: "Claim with the groups of a person; dots lead into objects, such as realm_access.roles",
+        about: "Claim with a person's groups; dots lead into objects: realm_access.roles",
         ..PLAIN
     },
     Setting {
@@ -413,8 +412,7 @@ pub(crate) const KNOWN: &[Setting] = &[
         kind: Kind::Urls,
         variable: Some("TENURE_URL"),
         default: Some(crate::client::USUAL),
-        about: "URL of the server that commands use, such as unix:/run/tenure.sock, or of several servers of one store, \
-                separated by commas",
+        about: "URL of the server that commands use, such as unix:/run/tenure.sock; commas separate several",
         ..PLAIN
     },
     Setting {

@@ -1,4 +1,4 @@
-//! Which settings a file in the working folder may contain. Its author may be another user.
+//! Settings that a file in the working folder must not contain, because its author may be another user.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -44,7 +44,7 @@ const NOT_HERE: &str =
 const NOT_FOREIGN: &str = "is not allowed in this file, because other users own it or can write to it; pass it with --config if you \
                            trust it, or make it yours: chown and chmod go-w";
 
-/// Returns the text of a settings file, and its kind: a file in the working folder counts as foreign if others can write it.
+/// Returns the text of a settings file and its kind. A file in the working folder is foreign if other users can write to it.
 pub(super) fn read(path: &Path, whose: Whose) -> io::Result<(String, Whose)> {
     let file = File::open(path)?;
     let found = file.metadata()?;

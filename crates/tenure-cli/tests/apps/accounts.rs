@@ -127,7 +127,7 @@ fn a_host_that_is_not_root_refuses_another_user() {
     }
     let refused = said(&host.args(usual.get_args()).output().unwrap());
     assert!(
-        refused.code != 0 && refused.err.contains("only a host that runs as root can"),
+        refused.code != 0 && refused.err.contains("run the host as root, or remove the user"),
         "{}",
         refused.err
     );

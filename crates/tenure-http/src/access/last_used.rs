@@ -51,7 +51,7 @@ impl LastUsed {
         std::mem::take(&mut *self.lock()).used
     }
 
-    /// Writes what is not written yet, such as at shutdown. A failure is logged: the next use is written again.
+    /// Writes the pending uses, such as at shutdown. Logs a failure: the next use of a token is written again.
     pub(crate) async fn write(&self, tenure: &Tenure) {
         let used: Vec<_> = self.take().into_iter().collect();
         for some in used.chunks(limits::WRITE_RECORDS) {

@@ -26,24 +26,24 @@ use crate::hide::Hiding;
 /// The kind of these jobs, and the queue in which they wait.
 pub(crate) const KIND: &str = "tenure.deliver";
 pub(crate) const QUEUE: &str = "tenure.webhooks";
-/// Deliveries of one server at once, and as many callbacks: whoever enqueues callbacks takes no slot of a webhook.
+/// Deliveries of one server at once. Callbacks have a separate queue with as many slots, so they take none from webhooks.
 const SLOTS: usize = 64;
 /// Deliveries of one webhook at once, or callbacks of one owner, so that a slow receiver delays no others.
 pub(super) const SLOTS_EACH: u32 = 16;
-/// How long whoever is told may take to answer.
+/// Timeout of a delivery.
 const WITHIN: Duration = Duration::from_secs(20);
-/// As much of an answer is read, so that whoever answers much is not cut off.
+/// Bytes that the server reads of a response, so that a long response does not fail the delivery.
 const ANSWER_BYTES: usize = 64 * 1024;
 /// The waits between attempts, in seconds, as Standard Webhooks has them: five days less some hours in all.
 const WAITS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-/// By so much a wait is longer at most.
+/// Largest part of a wait that jitter adds to it.
 const SPREAD: f64 = 0.2;
-/// Nobody is left alone for longer than this because he would have it so.
+/// Longest wait that a receiver can ask for with `Retry-After`.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
-/// What was delivered is remembered for longer than its event is kept, so that nothing is delivered anew.
+/// Retention of a delivery: longer than that of its event, so that no event is delivered again.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What is delivered to whom.
+/// Args of a delivery: the webhook, and the event that it gets.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Deliver {
     webhook: String,
@@ -68,7 +68,7 @@ impl Job for Deliver {
     }
 }
 
-/// The job that delivers the text of an event. Whoever notices the event as well makes the same job.
+/// Returns the job that delivers an event. Its ID derives from the event, so servers that see the event make the same job.
 pub(crate) fn draft(webhook: &str, event_id: &str, event: &[u8]) -> Result<Draft, Error> {
     Ok(again(webhook, event)?.derived_id(id(webhook, event_id)))
 }
@@ -94,7 +94,7 @@ pub(super) fn limit_key(of: &str) -> String {
     key
 }
 
-/// What a delivery delivers: for which webhook, and the text of the event.
+/// Returns the webhook of a delivery, and the event as text and as a document.
 pub(crate) fn delivers(job: &JobRecord) -> Option<(String, Vec<u8>, EventDocument)> {
     let Deliver { webhook, event } = serde_json::from_slice(job.args.as_bytes()).ok()?;
     let document = serde_json::from_str(event.get()).ok()?;
@@ -107,7 +107,7 @@ fn id(webhook: &str, event: &str) -> JobId {
     JobId::derived(std::array::from_fn(|at| digest[at]))
 }
 
-/// How long to wait after an attempt. It is spread by what the job is, so that not all come at once.
+/// Returns the wait after an attempt. Jitter by job ID spreads the retries of many jobs.
 pub(super) fn wait(job: JobId, attempt: u32) -> Duration {
     let at = usize::try_from(attempt.saturating_sub(1)).unwrap_or(usize::MAX).min(WAITS.len() - 1);
     let digest = Sha256::digest([job.as_bytes().as_slice(), &attempt.to_be_bytes()].concat());
@@ -123,7 +123,7 @@ pub struct Deliverer {
 }
 
 impl Deliverer {
-    /// What is told to nobody.
+    /// Returns the names of values that no receiver gets.
     pub(super) fn hiding(&self) -> &Hiding {
         &self.hiding
     }
@@ -164,7 +164,7 @@ async fn deliver(run: Run<Deliverer>, job: Deliver) -> Result<Delivered, Failed>
     judged(&webhooks, found, &heard, run.tenure(), wait(run.id(), run.attempt())).await
 }
 
-/// What is told to whom.
+/// A request to a receiver: its URL, and the event that it gets.
 pub(super) struct Telling<'a> {
     pub url: &'a str,
     pub secrets: &'a [Secret],
@@ -197,8 +197,8 @@ pub(super) async fn told(run: &Run<Deliverer>, telling: Telling<'_>) -> Result<H
 }
 
 impl Heard {
-    /// That it is told again, when whoever answered would have it so. His text is not repeated: it is from somebody else, and
-    /// may be meant for nobody who reads here.
+    /// Returns the failure after which the delivery is retried, at the time that the receiver asked for. It omits the text of the
+    /// response: the receiver may not mean it for readers of the job.
     pub(super) fn again(&self, now: Timestamp, usual: Duration) -> Failed {
         let status = self.status.as_u16();
         let asked = match status {

@@ -13,16 +13,16 @@ use super::sources;
 use super::target::Target;
 use super::webhook::{KeptSecret, no_secret, rotated, secrets};
 
-/// The kind of these jobs, and the queue in which they wait. Older servers put them into the queue of deliveries.
+/// Kind and queue of callbacks. Older servers enqueue them in the queue of deliveries.
 pub(crate) const KIND: &str = "tenure.callback";
 pub(crate) const QUEUE: &str = "tenure.callbacks";
-/// Where the secret is with which they are signed.
+/// Shelf and key of the secret that signs callbacks.
 const SHELF: &str = "callback-secret";
 const KEY: &str = "all";
 /// Tries to change it while others do.
 const TRIES: u32 = 10;
 
-/// Whose end is told to whom.
+/// Args of a callback: the job that ends, and the URL that gets the report.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TellEnd {
     job: JobId,
@@ -39,8 +39,8 @@ impl Job for TellEnd {
     }
 }
 
-/// The job that tells of the end of another, however that ends. Of one job there is one. It has the owner of that job, whose
-/// quota it counts against and whose callbacks share a limit and take turns with those of others.
+/// Returns the job that reports the end of another job; each job has at most one. It has the owner of that job, and counts
+/// against the owner's quota. Callbacks of an owner share a limit, and owners take turns.
 pub(crate) fn draft(job: JobId, url: &str, owner: Option<&str>) -> Result<Draft, Error> {
     let args = serde_json::to_vec(&TellEnd { job, url: url.to_owned() })
         .map_err(|source| Error::Json { what: "callback", source })?;

@@ -110,12 +110,12 @@ pub(crate) fn names_of(draft: &Draft) -> (String, String) {
     (kind, draft.queue_name().map(ToString::to_string).unwrap_or_default())
 }
 
-/// Refuses to tell of a job that is there instead if whoever asks does not reach it.
+/// Refuses to reveal an existing job that the client does not reach.
 async fn met(api: &Api, accepted: Accepted) -> Result<(), Problem> {
     let problem = match accepted {
         Accepted::New(_) | Accepted::Replaced { .. } => return Ok(()),
         Accepted::Repeated(_) => {
-            let detail = "the ID belongs to a job that the access token does not cover";
+            let detail = "the ID belongs to a job that the access token does not cover; use another ID";
             Problem::new(ProblemType::IdTaken, detail)
         }
         Accepted::Existing(_) => concealed_holder(),

@@ -120,9 +120,7 @@ pub enum OidcError {
     #[error("{0}")]
     Token(String),
     /// No grant gives the person a scope that opens the dashboard.
-    #[error(
-        "{0} has no access: no grant gives this person, or a group of theirs, the scope read, manage or admin"
-    )]
+    #[error("{0} has no access: no grant gives them or their groups read, manage or admin; ask an operator")]
     NoScope(String),
     /// Too many sign-ins from this address have failed.
     #[error("too many failed sign-ins from this address; try again in {} s", .0.as_secs().max(1))]

@@ -62,9 +62,8 @@ impl KnownQueues {
         Ok(queues.iter().map(lease).max().unwrap_or(usual))
     }
 
-    /// Refuses a queue that does not exist if the store has as many queues as its quota allows, or if tokens of the
-    /// caller's name have created as many as their share allows. Other servers may create queues at the same moment, so
-    /// both can be exceeded by as many as they create within five seconds.
+    /// Refuses to create a queue if the store has used up its quota, or tokens of the caller's name their share. Other servers
+    /// can exceed both by the queues that they create within five seconds.
     pub(crate) async fn admit(
         &self,
         tenure: &Tenure,

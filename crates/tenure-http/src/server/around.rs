@@ -62,7 +62,7 @@ pub(crate) async fn refuse_cross_site(request: Request, next: Next) -> Response 
 }
 
 fn cross_site() -> Problem {
-    let detail = "cross-site request from a browser; changes are accepted only from pages of this server";
+    let detail = "cross-site request from a browser; the server accepts changes only from its own pages";
     Problem::new(ProblemType::CrossSite, detail)
 }
 

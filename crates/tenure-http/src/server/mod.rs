@@ -410,7 +410,8 @@ struct Accepted {
     permit: OwnedSemaphorePermit,
 }
 
-/// A new connection, with the address of its client, or the numbers of its user and group and those of the server's user.
+/// A new connection. Over TCP, it has the address of the client. Over a Unix socket, it has the numbers of the client's user and
+/// group, and those of the server's user.
 enum Stream {
     Tcp(TcpStream, Remote),
     Unix(UnixStream, (u32, u32), Own),

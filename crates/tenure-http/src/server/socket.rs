@@ -56,12 +56,12 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Listens. The file of a server that has ended is replaced; any other file, and a server that answers, is not.
+    /// Listens. Replaces the socket of a server that has ended. Refuses any other file, and a socket on which a server listens.
     pub(super) fn bind(wanted: &SocketFile) -> Result<Self> {
         if wanted.mode & !PERMISSIONS != 0 {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
-                "invalid mode; expected permission bits such as 0660",
+                format!("invalid mode {:04o}; expected 0000 to 0777, such as 0660", wanted.mode),
             ));
         }
         check_free(&wanted.path)?;
@@ -107,7 +107,9 @@ fn check_free(path: &Path) -> Result<()> {
         ));
     }
     match StdStream::connect(path) {
-        Ok(_) => Err(Error::new(ErrorKind::AddrInUse, "a running server listens on this socket")),
+        Ok(_) => {
+            Err(Error::new(ErrorKind::AddrInUse, "a running server listens on this socket; stop it first"))
+        }
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

@@ -78,7 +78,7 @@ fn shared<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Vec<String>>, D::Err
     Vec::deserialize(from).map(Arc::new)
 }
 
-/// Reads names whose order is nothing, so that the same names are the same wish.
+/// Reads and sorts names whose order has no meaning, so that equal sets give equal wishes.
 fn sorted<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Vec<String>>, D::Error> {
     let mut names = Vec::<String>::deserialize(from)?;
     names.sort_unstable();
@@ -111,13 +111,13 @@ pub(crate) struct ClaimedJob {
 /// `POST /v1/claim`
 pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
     let claim: Claim = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    // What cannot be told to the worker is not granted.
+    // Read the key first: without it, the server could not report a grant to the worker.
     let key = api.key().await?.clone();
     let holder = claim.holder(&api)?;
     let wait = Prefer::of(&headers).wait.unwrap_or(Duration::ZERO);
     // A claim that waits keeps neither its headers nor what it asks the store.
     drop(headers);
-    // What is wrong with it is told before it waits.
+    // Refuse an invalid claim before it waits.
     let ask = claim.ask_as(&api, holder).await?;
     let grant = if wait.is_zero() {
         settle_and_grant(&api, Vec::new(), Some(ask)).await?.1
@@ -135,19 +135,19 @@ impl Claim {
         id.parse::<HostId>().map_err(|wrong| Invalid { field: "worker_id".to_owned(), ..wrong })
     }
 
-    /// What it wishes for: claims with the same wish wait in the same line. The order of queues is the order in which they are
-    /// served.
+    /// Returns the wish of the claim. Claims with equal wishes wait in one line. The order of queues is the order in which the
+    /// server takes jobs from them.
     pub(crate) fn wish(&self, api: &Api) -> Wish {
         let (queues, kinds) = (Arc::clone(&self.queues), Arc::clone(&self.kinds));
         Wish { queues, kinds, reach: api.reach().clone() }
     }
 
-    /// Shares the names of a wish that is the same.
+    /// Shares the names with an equal wish, to save memory.
     pub(super) fn share(&mut self, wish: &Wish) {
         (self.queues, self.kinds) = (Arc::clone(&wish.queues), Arc::clone(&wish.kinds));
     }
 
-    /// The memory that it takes while it waits.
+    /// Returns the memory that the claim takes while it waits.
     pub(super) fn bytes(&self) -> usize {
         let names = self.queues.iter().chain(self.kinds.iter());
         let names: usize = names.map(|name| size_of::<String>() + name.len()).sum();
@@ -159,12 +159,12 @@ impl Claim {
         self.limit.unwrap_or(USUAL)
     }
 
-    /// Whether it says who asks.
+    /// Returns `true` if the claim has a worker ID.
     pub(super) fn says_who(&self) -> bool {
         self.worker_id.is_some()
     }
 
-    /// What the store is asked, unless the worker is told to take no more jobs.
+    /// Returns the request to the store, unless the worker must take no more jobs.
     pub(crate) async fn ask_as(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
         self.check_name()?;
         if self.worker_id.is_some() {
@@ -174,7 +174,7 @@ impl Claim {
         self.ask_anyway(api, holder).await
     }
 
-    /// The same for whoever has found out already that the worker may take jobs.
+    /// Like [`ask_as`](Self::ask_as), for a caller that has already checked that the worker may take jobs.
     pub(crate) async fn ask_anyway(&self, api: &Api, holder: HostId) -> Result<Reserve, Problem> {
         self.check_name()?;
         let most = self.most();
@@ -284,7 +284,7 @@ pub(crate) fn check_lease(ttl: Duration) -> Result<(), Invalid> {
     Err(Invalid::new("lease_seconds", ttl.as_secs_f64(), allowed))
 }
 
-/// What a worker is told of what was granted to it.
+/// Returns the response to a claim.
 pub(crate) fn answer(api: &Api, key: &Key, holder: HostId, grant: Grant) -> ClaimAnswer {
     let claimed = grant.told();
     api.granted().remember(&claimed.jobs);

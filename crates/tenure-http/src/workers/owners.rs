@@ -1,5 +1,7 @@
-//! Owners of worker IDs. An ID belongs to the access tokens of the name that first claimed with it: worker IDs are not
-//! secret, and another client could take the worker's place in the list, read its commands or remove it.
+//! Owners of worker IDs. An ID belongs to the access tokens of the name that first claimed with it.
+//!
+//! Worker IDs are not secret. Without an owner, another client could replace the worker in the list, read its commands or
+//! remove it.
 //!
 //! A record in the store names the owner, so all servers agree. It expires some time after the worker's last request.
 
@@ -81,8 +83,8 @@ impl WorkerOwners {
         write(tenure, worker, None, Only::Any).await.map(drop)
     }
 
-    /// Returns the owner if the copy is fresh enough for a client of this name: its own ID as long as its record needs no
-    /// renewal, and another one for a moment.
+    /// Returns the owner if this server's copy is fresh enough. If the client is the owner, the copy counts until the record
+    /// needs renewal; otherwise, only for a moment.
     fn known(&self, worker: HostId, name: &str, now: Moment) -> Option<Arc<str>> {
         let met = self.lock().get(&worker).cloned()?;
         let is_fresh = match *met.name == *name {
@@ -125,7 +127,7 @@ fn foreign(worker: HostId) -> Problem {
     Problem::new(ProblemType::Forbidden, detail).with("field", "worker_id")
 }
 
-/// Writes the owner of a worker ID, or removes it; returns the record that is in the way.
+/// Writes or removes the owner of a worker ID. Returns the existing record if it prevents that.
 async fn write(
     tenure: &Tenure,
     worker: HostId,

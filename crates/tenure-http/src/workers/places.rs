@@ -9,7 +9,7 @@ use crate::quota::{Exceeded, Quotas};
 
 /// Claims of one worker that may wait at once, on average. Some workers wait for each queue with a request of its own.
 const CLAIMS_PER_WORKER: usize = 4;
-/// When a client that was refused should come again: waiting claims end all the time.
+/// Time after which a refused client should retry: waiting claims end all the time.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// The claims that wait, by access token.

@@ -100,8 +100,8 @@ pub(super) async fn is_listed(api: &Api, worker: HostId) -> Result<bool, Problem
     Ok(api.roll().listed(api, now).await?.contains_key(&worker))
 }
 
-/// Refuses the ID of a worker that belongs to another client, or serves jobs out of the caller's reach: the caller would
-/// read its commands, and could remove it from the list.
+/// Refuses the ID of a worker that belongs to another client or serves jobs out of the caller's reach. With this ID, the
+/// caller could read the worker's commands and remove it from the list.
 pub(crate) async fn check_passes(api: &Api, worker: HostId) -> Result<(), Problem> {
     let now = api.tenure().store().clock().moment();
     if !api.reach().is_whole() && api.roll().is_of_another(api, worker, now).await? {

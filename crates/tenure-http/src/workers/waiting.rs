@@ -48,15 +48,15 @@ pub(crate) struct Wish {
     pub queues: Arc<Vec<String>>,
     /// Kinds.
     pub kinds: Arc<Vec<String>>,
-    /// Which jobs whoever waits may be given: who reaches others stands in another line.
+    /// Jobs that the client may get. Clients with another reach wait in another line.
     pub reach: Reach,
 }
 
-/// One who waits. Whoever has gone does not receive any more.
+/// A waiting claim. A disconnected client no longer receives.
 struct Waiting {
-    /// Its client, against whose token it counts. Others may be in the same line.
+    /// Client of the claim. Its token's quotas count the claim; a line can have claims of several clients.
     who: Who,
-    /// Its place, until it is out of the line: a client that has gone leaves the line only with the next look.
+    /// Place of the claim, held until the claim leaves the line. If a client disconnects, the next look removes its claim.
     _place: Place,
     claim: Claim,
     holder: HostId,
@@ -65,13 +65,13 @@ struct Waiting {
 
 /// What came of serving some of a line.
 struct Served {
-    /// Whether any of them was given something, or told why not, and waits no longer.
+    /// `true` if at least one claim got jobs or an error, and no longer waits.
     any: bool,
-    /// Whether each of them was given all that he could take, so that there may be more.
+    /// `true` if each claim got its maximum, so that more jobs may be due.
     plenty: bool,
-    /// In how long something becomes due for those who were given nothing.
+    /// Time until a job becomes due for claims that got none.
     due_in: Option<Duration>,
-    /// Whether the store could not answer.
+    /// `true` if the store could not answer.
     failed: bool,
 }
 

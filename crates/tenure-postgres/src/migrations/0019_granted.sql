@@ -1,10 +1,10 @@
--- Limits of a role that may call some of the functions: it runs no code as the owner, plants no row that stops the workers,
--- and touches no lease but its own.
+-- Restricts roles that may call some of the functions. Such a role runs no code as the owner, stores no row that stops the
+-- workers, and changes only its own leases.
 
 DO $$ BEGIN PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true); END $$;
 
--- Without pg_temp at the end of the path, PostgreSQL looks for tables there first: a caller could put its own in the way,
--- with triggers that run as the owner.
+-- Unless the path ends with pg_temp, PostgreSQL looks for tables there first. A caller could then replace a table by one with
+-- triggers that run as the owner.
 DO $do$
 DECLARE
     function record;
@@ -53,7 +53,7 @@ BEGIN
     END IF;
 END $body$;
 
--- As before, but that they refuse what the library cannot read, and that no job passes by its keys: a caller may say that it has
+-- Lets the functions refuse jobs that the library cannot read. Also checks the keys of a job even if the caller says that it has
 -- none.
 DO $$
 DECLARE

@@ -59,7 +59,7 @@ const TAKE_LINE: &str =
     "WITH taken AS (DELETE FROM log WHERE seq = $1 AND delivery = $5 AND number = $6 RETURNING *)
      INSERT INTO quarantine (at, seq, id, source, reason, content)
      SELECT $4::bigint, $1::bigint, $2::text, 'log', $3::text, row_to_json(t)::text FROM taken t";
-/// Brings the times and the priority by which a job waits into the range that can be read: its places are found by them.
+/// Moves the times and priority of a waiting job into the valid range, because Tenure finds the job's places by them.
 const NEAREST: [&str; 3] = [
     "UPDATE ready SET due = greatest(0, least(due, $2)), priority = greatest(-100, least(priority, 100)) WHERE seq = $1",
     "UPDATE later SET due = greatest(0, least(due, $2)), priority = greatest(-100, least(priority, 100)) WHERE seq = $1",

@@ -32,7 +32,9 @@ impl Account {
         use nix::unistd::{Gid, User, geteuid, getgrouplist};
 
         if !geteuid().is_root() {
-            return Err(format!("cannot run programs as user {name:?}: only a host that runs as root can"));
+            return Err(format!(
+                "cannot run programs as user {name:?}: run the host as root, or remove the user"
+            ));
         }
         let fail = |error| format!("cannot look up user {name:?}: {error}");
         let Some(user) = User::from_name(name).map_err(fail)? else {

@@ -81,7 +81,7 @@ impl Groups {
     ///
     /// In words, why there is none, and what to do.
     pub fn find() -> Result<Self, String> {
-        let none = "this process has no cgroup of version 2";
+        let none = "this process has no cgroup of version 2; run it in a systemd unit with Delegate=yes";
         let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|_| none)?;
         let (mount, root) = mount_of(&mounts).ok_or(none)?;
         let own = fs::read_to_string("/proc/self/cgroup").map_err(|_| none)?;
@@ -269,7 +269,7 @@ fn is_delegated(base: &Path) -> bool {
     is_mine || says("user.delegate") || says("trusted.delegate")
 }
 
-/// Where cgroups of version 2 are mounted, and which of them is the top there.
+/// Returns the mount point of version 2 cgroups, and the cgroup that is its root.
 fn mount_of(mounts: &str) -> Option<(PathBuf, PathBuf)> {
     mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;

@@ -59,7 +59,7 @@ mod linux {
     use super::super::Enforcement;
     use super::Sandbox;
 
-    /// Before it, a program could cut any file.
+    /// First version with all file rights. Without them, a program could truncate any file.
     const FILES: ABI = ABI::V3;
     const PORTS: ABI = ABI::V4;
     /// The newest version that the tests have run on. A newer one may restrict more.
@@ -163,10 +163,10 @@ mod linux {
             );
         }
         if !has(FILES) {
-            return Some("cannot enforce the sandbox fully: Landlock needs Linux 6.2 or newer".to_owned());
+            return Some("cannot enforce the sandbox fully: upgrade to Linux 6.2 or newer".to_owned());
         }
         (sandbox.has_ports() && !has(PORTS))
-            .then(|| "cannot enforce the ports of the sandbox: Landlock needs Linux 6.7 or newer".to_owned())
+            .then(|| "cannot enforce the ports of the sandbox: upgrade to Linux 6.7 or newer".to_owned())
     }
 
     /// Restricts this process and all that it starts.

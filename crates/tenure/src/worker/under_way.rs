@@ -54,7 +54,7 @@ impl UnderWay {
     }
 }
 
-/// The next claim of an idle host, parked with the store, which learns sooner than this host that a job may be due.
+/// The next claim of an idle host. The store holds it, because it learns before the host that a job may be due.
 pub(super) struct Parked {
     claim: ParkedClaim,
     asked: (usize, Vec<Want>),
@@ -66,7 +66,7 @@ impl Parked {
         Self { claim: park(store, ask), asked }
     }
 
-    /// Takes it back. If it was sent by then, it is a round trip like any other.
+    /// Takes the claim back. If the store has sent it, returns it as a round trip under way.
     pub(super) fn take_back(self) -> Option<UnderWay> {
         let sent = self.claim.take_back()?;
         let answer = async move {

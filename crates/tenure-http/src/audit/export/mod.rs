@@ -1,8 +1,8 @@
 //! Export of the audit log to a collector, as OTLP log records.
 //!
-//! The log in the store is the buffer: the export keeps its position there, sends a page, and moves on once the
-//! collector has accepted it. While the collector is down, entries wait in the store. After a crash between
-//! acceptance and the new position, one page is sent twice; its entries have sequence numbers and hashes.
+//! The log in the store is the buffer. The export keeps its position there, sends a page, and moves on once the collector
+//! has accepted it. While the collector is down, entries wait in the store. After a crash between acceptance and the new
+//! position, the export repeats one page; sequence numbers and hashes tell repeated entries.
 
 mod counts;
 mod position;
@@ -25,7 +25,7 @@ use crate::otlp::{Collector, Sender, Sent, scope};
 use crate::secret::{drawn, hex};
 use position::{Known, entries_after};
 
-/// Interval of the look at the entries of other servers and commands.
+/// Interval at which the export checks for entries of other servers and commands.
 const LOOK: Duration = Duration::from_secs(5);
 /// Waits after failed attempts; the last one repeats.
 const WAITS: [u64; 6] = [1, 2, 4, 8, 16, 60];
@@ -108,7 +108,7 @@ impl Export {
                 Step::Failed(why) => {
                     self.log.exported().add_failure();
                     if why != logged {
-                        // Once for each cause of an outage.
+                        // Log each cause of an outage once.
                         tracing::warn!(why, "cannot export audit entries; they wait in the store");
                         logged = why;
                     }
