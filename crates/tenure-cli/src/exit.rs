@@ -160,7 +160,12 @@ impl Failure {
             Self::WaitOver(_) => 124,
             Self::NobodyReads => 0,
             Self::Usage(_) | Self::Input { .. } | Self::Output { .. } => 2,
-            Self::Serve(ServeError::Open(_) | ServeError::OpenSocket | ServeError::Nowhere) => 2,
+            Self::Serve(
+                ServeError::Open(_)
+                | ServeError::OpenSocket
+                | ServeError::Nowhere
+                | ServeError::UnknownUser(_),
+            ) => 2,
             Self::Folder { .. } | Self::Floor(_) => 3,
             Self::Serve(_)
             | Self::System { .. }

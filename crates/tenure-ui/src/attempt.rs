@@ -22,6 +22,8 @@ const SKEW: Duration = Duration::from_secs(60);
 const COOKIE: [&str; 2] = ["tenure_sign_in", "__Host-tenure_sign_in"];
 /// Longest page that a browser returns to, in bytes.
 const PAGE_BYTES: usize = 1_024;
+/// Field of a query that shows the notice of a change.
+const NOTICE: &str = "did";
 
 /// An attempt, and the page to return to.
 pub(crate) struct Attempt {
@@ -52,7 +54,7 @@ fn read(keys: &Keys, value: &str, now: Timestamp) -> Option<Attempt> {
         verifier: secret("verifier of a sign-in")?,
     };
     // The browser could change the page in its cookie; then the state differs, too.
-    Some(Attempt { secrets, page: safe_page(&page).to_owned() })
+    Some(Attempt { secrets, page: safe_page(&page) })
 }
 
 impl Attempt {
@@ -71,15 +73,29 @@ pub(crate) fn set_cookie(visit: &Visit, value: &str, lasts: Duration) -> String 
 
 /// Returns the page if it is one of the dashboard's, named from the first one; else the first one.
 ///
-/// A browser takes a path that begins with two slashes, or with a backslash, for another server.
-pub(crate) fn safe_page(page: &str) -> &str {
+/// A browser takes a path that begins with two slashes, or with a backslash, for another server. A notice of a change is
+/// left out: a link to the sign-in could show a forged one.
+pub(crate) fn safe_page(page: &str) -> String {
     let is_path =
         page.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"' | b'<' | b'>'));
     let path = page.split(['?', '#']).next().unwrap_or_default();
     let is_below =
-        path.split('/').all(|part| !part.is_empty() && !part.starts_with('.') && !part.contains(':'));
+        path.split('/').all(|part| !part.is_empty() && !begins_with_dot(part) && !part.contains(':'));
     let is_safe = page.len() <= PAGE_BYTES && is_path && is_below && !path.starts_with("sign-");
-    if is_safe { page } else { "" }
+    if is_safe { without_notice(page) } else { String::new() }
+}
+
+/// Returns `true` for `.`, `..` and their encoded forms, which a browser resolves, too.
+fn begins_with_dot(part: &str) -> bool {
+    part.starts_with('.') || part.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case("%2e"))
+}
+
+/// Removes the notice of a change from the query of a page.
+fn without_notice(page: &str) -> String {
+    let Some((path, query)) = page.split_once('?') else { return page.to_owned() };
+    let is_kept = |pair: &&str| pair.split('=').next() != Some(NOTICE);
+    let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
+    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
 }
 
 #[cfg(test)]
@@ -107,11 +123,27 @@ mod tests {
             "jobs\r\nset-cookie: a=b",
             "jobs \"",
             "sign-out",
+            "%2e%2e/evil",
+            "jobs/%2E%2E/evil",
+            "jobs/%2e./evil",
             "",
         ] {
             assert_eq!(safe_page(page), "", "{page:?}");
         }
         assert_eq!(safe_page(&"a".repeat(PAGE_BYTES + 1)), "");
+    }
+
+    #[test]
+    fn a_page_to_return_to_shows_no_notice_of_a_change() {
+        for (page, safe) in [
+            ("queues/a?did=resume", "queues/a"),
+            ("queues/a?did=resume&did=pause", "queues/a"),
+            ("jobs?state=failed&did=retry&page=2", "jobs?state=failed&page=2"),
+            ("jobs?did", "jobs"),
+            ("jobs?q=did=resume&candid=1", "jobs?q=did=resume&candid=1"),
+        ] {
+            assert_eq!(safe_page(page), safe);
+        }
     }
 
     #[test]

@@ -127,14 +127,14 @@ impl Visit {
         let query = if self.query.is_empty() { String::new() } else { format!("?{}", self.query) };
         let page = format!("{}{query}", self.page);
         match safe_page(&page) {
-            page if self.is_page && !page.is_empty() => self.at(&format!("sign-in?to={}", encoded(page))),
+            page if self.is_page && !page.is_empty() => self.at(&format!("sign-in?to={}", encoded(&page))),
             _ => self.at("sign-in"),
         }
     }
 
     /// Returns the page to which a sign-in returns.
     pub(crate) fn return_page(&self) -> String {
-        safe_page(&self.said("to")).to_owned()
+        safe_page(&self.said("to"))
     }
 
     /// What stands in each form.

@@ -14,7 +14,7 @@ use super::strangers::Remote;
 use super::tokens::{AccessToken, Proof, TokenQuotas};
 use super::{Access, ClientCertificate, Needs, NoGrant, Principal, Reach, Scope, Within, last_used};
 use crate::api::{Api, asks_to_reveal};
-use crate::audit::{self, Act, Caller, Source, Target};
+use crate::audit::{self, Act, Caller, Origin, Source, Target};
 use crate::hide::View;
 use crate::problem::{Problem, ProblemType};
 
@@ -146,9 +146,9 @@ pub(crate) async fn guarded(
         Ok(who) => who,
         Err(problem) => {
             if matches!(problem.problem_type(), ProblemType::Unauthenticated | ProblemType::RateLimited) {
-                let remote = request.extensions().get::<Remote>().copied();
+                let origin = Origin::of(request.extensions());
                 let act = Act::of(&Who(None), &target, &request).refused(request.headers());
-                audit::record_refusal(&api, remote, act.answered(problem.problem_type().status()));
+                audit::record_refusal(&api, origin, act.answered(problem.problem_type().status()));
             }
             return refused(problem);
         }

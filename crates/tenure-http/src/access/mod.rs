@@ -26,8 +26,8 @@ use tenure::Invalid;
 
 pub(crate) use certificate::ClientCertificate;
 pub(crate) use guard::{Guard, OwnOnly, Who, guarded};
-pub(crate) use principal::NoGrant;
 pub use principal::Principal;
+pub(crate) use principal::{LocalUid, NoGrant};
 pub use proxied::{ProxiedPerson, ProxySignIn};
 pub use reach::Reach;
 pub(crate) use reach::Within;

@@ -17,6 +17,10 @@ pub struct Principal {
     pub scopes: Vec<Scope>,
 }
 
+/// Number of the user at the other end of a Unix socket. The server adds it to the extensions of each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LocalUid(pub u32);
+
 /// A client that has proved its identity, but has no scopes here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoGrant {

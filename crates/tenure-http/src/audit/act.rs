@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Target;
 use super::change::{difference, shown};
+use super::{ANONYMOUS, Target};
 use crate::access::{NoGrant, Remote, Who, parts};
 use crate::api::asks_to_reveal;
 use crate::hide::Hiding;
@@ -116,7 +116,7 @@ impl Act {
         let actor = who.name().map(str::to_owned).or(caller.actor).or(refused);
         let header = request.headers().get("x-request-id").and_then(|id| id.to_str().ok());
         Self {
-            who: cut(&actor.unwrap_or_else(|| "anonymous".to_owned()), TEXT_BYTES),
+            who: cut(&actor.unwrap_or_else(|| ANONYMOUS.to_owned()), TEXT_BYTES),
             token_id: who.token_id().map(str::to_owned),
             source: caller.source,
             address: request.extensions().get::<Remote>().map(|Remote(address)| address.to_string()),

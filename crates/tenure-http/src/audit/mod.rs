@@ -19,8 +19,11 @@ pub(crate) use act::Act;
 pub(crate) use change::Detail;
 pub(crate) use export::{AuditExport, ExportCounts};
 pub(crate) use log::{AuditLog, KEEP};
-pub(crate) use refusals::{Refusals, record as record_refusal};
+pub(crate) use refusals::{Origin, Refusals, record as record_refusal};
 pub(crate) use target::{Look, Target, caught};
+
+/// The actor of an entry about a client that has not proved its identity.
+pub(crate) const ANONYMOUS: &str = "anonymous";
 
 /// The journal, and the shelf of its head.
 const JOURNAL: &str = "audit";

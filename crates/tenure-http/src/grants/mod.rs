@@ -88,6 +88,15 @@ impl Grants {
         self.0.iter().any(|grant| matches!(grant.subject, Subject::Certificate(_)))
     }
 
+    /// Replaces the names of single local users by their numbers. Returns a name that has no number as error.
+    pub(crate) fn with_numbers(self, number: impl Fn(&str) -> Option<u32>) -> Result<Self, String> {
+        let replaced = self.0.into_iter().map(|grant| {
+            let subject = grant.subject.with_number(&number)?;
+            Ok(Grant { subject, ..grant })
+        });
+        replaced.collect::<Result<_, _>>().map(Self)
+    }
+
     /// Returns the scopes of a local user.
     pub(crate) fn of_account(&self, account: &Account) -> Vec<Scope> {
         self.of(|subject| account.is(subject))
@@ -123,6 +132,10 @@ impl FromStr for Grant {
         let (subject, scopes) = text.rsplit_once('=').ok_or_else(wrong)?;
         let (kind, name) = subject.split_once(':').ok_or_else(wrong)?;
         let subject = Subject::of(kind, name)?.ok_or_else(wrong)?;
+        if scopes == NO_SCOPES && name.ends_with('*') {
+            let allowed = "a name without a star, such as unix-user:tenure=none: other users have no scope without a grant";
+            return Err(Invalid::new("grant", format_args!("{shown:?}"), allowed));
+        }
         if scopes == NO_SCOPES {
             return Ok(Self { subject, scopes: Vec::new() });
         }
@@ -193,6 +206,12 @@ mod tests {
             "cert:spiffe://corp*=work",
             "cert:spiffe://*=work",
             "cert:*://corp/=work",
+            "cert:worker.corp*=work",
+            "cert:worker.*=work",
+            "person:ada@*=read",
+            "person:ada@corp.example*=read",
+            "unix-user:*=none",
+            "unix-user:ten*=none",
         ] {
             assert!(text.parse::<Grant>().is_err(), "{text:?}");
         }

@@ -26,6 +26,11 @@ impl Pattern {
         matches!(self, Self::BeginsWith(begin) if begin.is_empty())
     }
 
+    /// Returns `true` if this has a star, and the text before it is such.
+    pub(super) fn begins_with(&self, is_such: impl Fn(&str) -> bool) -> bool {
+        matches!(self, Self::BeginsWith(begin) if is_such(begin))
+    }
+
     pub(super) fn matches(&self, name: &str) -> bool {
         match self {
             Self::Equals(equal) => equal == name,

@@ -58,10 +58,33 @@ impl Subject {
             "unix-user" => Pattern::of(name).map(Self::User),
             "unix-group" => Pattern::of(name).map(Self::LocalGroup),
             "group" => Pattern::of(name).map(Self::Group),
-            "person" => Pattern::of(name).map(Self::Person),
+            "person" => {
+                let pattern = Pattern::of(name);
+                // `ada@corp*` would also match `ada@corp.attacker.example`.
+                if pattern.as_ref().is_some_and(|pattern| pattern.begins_with(|name| name.contains('@'))) {
+                    let allowed = "a star before the @ or alone, such as person:*, or the whole address";
+                    return Err(Invalid::new("grant", format_args!("{name:?}"), allowed));
+                }
+                pattern.map(Self::Person)
+            }
             "cert" => CertificatePattern::of(name)?.map(Self::Certificate),
             _ => None,
         })
+    }
+
+    /// Replaces the name of one local user by its number. Returns a name that has no number as error.
+    pub(super) fn with_number(self, number: impl Fn(&str) -> Option<u32>) -> Result<Self, String> {
+        match self {
+            Self::User(Pattern::Equals(name)) if !is_number(&name) => match number(&name) {
+                Some(number) => Ok(Self::User(Pattern::Equals(number.to_string()))),
+                None => Err(name),
+            },
+            subject @ (Self::User(_)
+            | Self::LocalGroup(_)
+            | Self::Certificate(_)
+            | Self::Group(_)
+            | Self::Person(_)) => Ok(subject),
+        }
     }
 
     /// Returns `true` for one local user, named without a star.
@@ -77,6 +100,11 @@ impl CertificatePattern {
         }
         let Some(pattern) = Pattern::of(text) else { return Ok(None) };
         let Some((scheme, rest)) = pattern.name().split_once("://") else {
+            // `worker.corp*` would also match `worker.corp.attacker.example`.
+            if pattern.begins_with(|name| name.contains('.')) {
+                let allowed = "a DNS name with the star before the first dot, or without a star";
+                return Err(Invalid::new("grant", format_args!("{text:?}"), allowed));
+            }
             return Ok(Some(Self::Dns(pattern.to_lower_case())));
         };
         // With the star in the host, `spiffe://corp*` would also match `spiffe://corp.attacker.example`.
@@ -104,12 +132,14 @@ impl Account {
     }
 }
 
+fn is_number(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Compares digits with a number only, so that a user whose name is `1000` is not taken for user 1000.
 fn is_named(pattern: &Pattern, number: u32, name: Option<&str>) -> bool {
     match pattern {
-        Pattern::Equals(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            digits.parse() == Ok(number)
-        }
+        Pattern::Equals(digits) if is_number(digits) => digits.parse() == Ok(number),
         Pattern::Equals(_) | Pattern::BeginsWith(_) => {
             pattern.is_star() || name.is_some_and(|name| pattern.matches(name))
         }

@@ -28,7 +28,7 @@ use tokio::sync::Semaphore;
 use crate::access::strangers::Strangers;
 use crate::access::{Needs, Principal, Remote, Scope};
 use crate::api::Api;
-use crate::audit::{self, Act};
+use crate::audit::{self, ANONYMOUS, Act, Origin};
 use crate::grants::Grants;
 use discovery::Endpoints;
 use form::with_query;
@@ -200,18 +200,47 @@ impl Oidc {
         callback: &OidcCallback,
         request: &OidcRequest,
     ) -> Result<OidcSignIn, OidcError> {
-        let finished = self.finished(attempt, callback, request.remote).await;
-        match &finished {
-            Ok((signed_in, described)) => self.record(signed_in, described, request).await,
-            Err(error) if error.is_refusal() => self.refuse(error, request),
-            Err(_) => {}
-        }
-        finished.map(|(signed_in, _)| signed_in)
+        // Anyone can send a response without the cookie. Counting it would lock out the people behind the same address.
+        let Some(attempt) = attempt.filter(|attempt| Some(&attempt.state) == callback.state.as_ref()) else {
+            self.refuse(ANONYMOUS, &OidcError::Expired, request);
+            return Err(OidcError::Expired);
+        };
+        let (this, attempt, callback, request) =
+            (self.clone(), attempt.clone(), callback.clone(), request.clone());
+        // In a task: a client that hangs up neither escapes the limit and the audit log nor stops a request for keys.
+        let finished = tokio::spawn(async move { this.finish_matched(&attempt, &callback, &request).await });
+        finished
+            .await
+            .unwrap_or_else(|_| Err(OidcError::Provider("internal error; see the server log".to_owned())))
     }
 
+    /// Finishes the attempt of this browser. Counts and records the result.
+    async fn finish_matched(
+        &self,
+        attempt: &OidcAttempt,
+        callback: &OidcCallback,
+        request: &OidcRequest,
+    ) -> Result<OidcSignIn, OidcError> {
+        let finished = self.finished(attempt, callback, request.remote).await;
+        let (actor, error) = match finished {
+            Ok((signed_in, described)) if Needs::One(&[Scope::Read]).are_met(&signed_in.principal.scopes) => {
+                self.record(&signed_in, &described, request).await;
+                return Ok(signed_in);
+            }
+            Ok((signed_in, _)) => (signed_in.principal.name, OidcError::NoScope(signed_in.label)),
+            Err(error) => (ANONYMOUS.to_owned(), error),
+        };
+        if error.is_refusal() {
+            self.count(&error, request);
+            self.refuse(&actor, &error, request);
+        }
+        Err(error)
+    }
+
+    /// Returns the person, with or without a scope that opens the dashboard.
     async fn finished(
         &self,
-        attempt: Option<&OidcAttempt>,
+        attempt: &OidcAttempt,
         callback: &OidcCallback,
         remote: Option<Remote>,
     ) -> Result<(OidcSignIn, Described), OidcError> {
@@ -221,8 +250,6 @@ impl Oidc {
         if let Some(wait) = remote.and_then(|remote| failed.wait(remote, most, clock.moment())) {
             return Err(OidcError::TooMany(wait));
         }
-        let attempt = attempt.filter(|attempt| Some(&attempt.state) == callback.state.as_ref());
-        let attempt = attempt.ok_or(OidcError::Expired)?;
         let _permit = room.try_acquire().map_err(|_| OidcError::Busy)?;
         let endpoints = provider.endpoints().await?;
         let code = self.code(&endpoints, callback)?;
@@ -241,9 +268,6 @@ impl Oidc {
         let sources: Vec<_> = sources.iter().collect();
         let described = Described::read(claims.subject, &sources, groups_claim)?;
         let scopes = grants.of_person(&described.names(), &described.groups);
-        if !Needs::One(&[Scope::Read]).are_met(&scopes) {
-            return Err(OidcError::NoScope(described.label().to_owned()));
-        }
         let principal = Principal { name: format!("oidc:{}", described.subject), scopes };
         let id_token = Some(tokens.id_token).filter(|token| token.len() <= HINT_BYTES);
         let label = described.label().to_owned();
@@ -287,13 +311,16 @@ impl Oidc {
         self.0.api.audit(act).await;
     }
 
-    fn refuse(&self, error: &OidcError, request: &OidcRequest) {
+    fn count(&self, error: &OidcError, request: &OidcRequest) {
         if let (Some(remote), false) = (request.remote, matches!(error, OidcError::TooMany(_))) {
             self.0.failed.note(remote, self.0.api.tenure().store().clock().moment());
         }
-        tracing::warn!(%error, address = ?request.remote, "sign-in refused");
-        let act = self.act("anonymous", request).answered(error.status());
-        audit::record_refusal(&self.0.api, request.remote, act);
+    }
+
+    fn refuse(&self, who: &str, error: &OidcError, request: &OidcRequest) {
+        tracing::debug!(%error, address = ?request.remote, "sign-in refused");
+        let act = self.act(who, request).answered(error.status());
+        audit::record_refusal(&self.0.api, Origin::of_address(request.remote), act);
     }
 
     fn act(&self, who: &str, request: &OidcRequest) -> Act {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 
 use super::socket::Own;
-use crate::access::{NoGrant, Principal, Scope};
+use crate::access::{LocalUid, NoGrant, Principal, Scope};
 use crate::grants::{Account, Grants};
 
 /// Files in which a system lists its users and groups.
@@ -18,13 +18,14 @@ const PASSED_ON: [&str; 8] =
 /// A user at the other end of a connection.
 #[derive(Debug, Clone)]
 pub(super) struct LocalUser {
+    uid: u32,
     name: Arc<str>,
     scopes: Vec<Scope>,
 }
 
 impl LocalUser {
     /// Looks up a user and its scopes, by the numbers that the kernel reports. The server's own user is `admin`, unless a
-    /// grant names it.
+    /// grant is for its number. If a file is unreadable, no grant matches by its names.
     pub(super) fn find((uid, gid): (u32, u32), own: Own, grants: &Grants) -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         Self::of(&account((uid, gid), &read(USERS), &read(GROUPS)), own, grants)
@@ -33,9 +34,14 @@ impl LocalUser {
     fn of(account: &Account, Own(own): Own, grants: &Grants) -> Self {
         let name = account.name.clone().unwrap_or_else(|| account.uid.to_string());
         let granted = grants.of_account(account);
-        let is_admin = account.uid == own && !grants.names(account);
+        let is_admin = Some(account.uid) == own && !grants.names(account);
         let scopes = if is_admin { vec![Scope::Admin] } else { granted };
-        Self { name: format!("unix:{name}").into(), scopes }
+        Self { uid: account.uid, name: format!("unix:{name}").into(), scopes }
+    }
+
+    /// Returns the number of the user.
+    pub(super) fn uid(&self) -> LocalUid {
+        LocalUid(self.uid)
     }
 
     /// Returns the identity of a request. A request that a proxy passed on is not its user's: it needs a token.
@@ -55,6 +61,21 @@ impl LocalUser {
         }
         Ok(Principal { name: self.name.to_string(), scopes: self.scopes.clone() })
     }
+}
+
+/// Replaces the names of users in grants by numbers, which no later failure of a lookup can change. Returns the name of
+/// an unknown user as error.
+pub(super) fn with_numbers(grants: Grants) -> Result<Grants, String> {
+    let users = std::fs::read_to_string(USERS).unwrap_or_default();
+    grants.with_numbers(|name| number(name, &users))
+}
+
+/// Returns the number of a user from the text of the system's file.
+fn number(name: &str, users: &str) -> Option<u32> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
+    })
 }
 
 /// Returns a header that a proxy or browser adds, if the request has one. No browser connects to a Unix socket itself.
@@ -94,8 +115,28 @@ mod tests {
         "root:x:0:\nbroken\nops:x:50:eve,ada\ntenure:x:900:\nada:x:1001:\nadat:x:51:ad,adam\n";
 
     fn scopes(uid: u32, grants: &[&str]) -> Vec<Scope> {
+        LocalUser::of(&account((uid, uid), USERS, GROUPS), Own(Some(900)), &numbered(grants).unwrap()).scopes
+    }
+
+    fn numbered(grants: &[&str]) -> Result<Grants, String> {
         let grants = Grants::new(grants.iter().map(|grant| grant.parse().unwrap()).collect());
-        LocalUser::of(&account((uid, uid), USERS, GROUPS), Own(900), &grants).scopes
+        grants.with_numbers(|name| number(name, USERS))
+    }
+
+    #[test]
+    fn a_grant_for_the_servers_own_user_holds_without_the_systems_files() {
+        let grants = numbered(&["unix-user:tenure=none", "unix-user:ada=read"]).unwrap();
+        let of = |uid| LocalUser::of(&account((uid, uid), "", ""), Own(Some(900)), &grants).scopes;
+        assert_eq!((of(900), of(1001)), (vec![], vec![Scope::Read]));
+        assert_eq!(numbered(&["unix-user:dynamic=none"]).unwrap_err(), "dynamic");
+        assert_eq!(numbered(&["unix-user:broken=none"]).unwrap_err(), "broken");
+        assert!(numbered(&["unix-user:*=read", "unix-user:dyn*=read", "group:dynamic=read"]).is_ok());
+    }
+
+    #[test]
+    fn a_user_that_shares_its_number_with_unknown_ones_is_no_admin() {
+        let user = LocalUser::of(&account((65_534, 65_534), USERS, GROUPS), Own(None), &Grants::default());
+        assert_eq!(user.scopes, []);
     }
 
     #[test]
@@ -119,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_request_that_was_passed_on_does_not_have_the_identity_of_its_proxy() {
-        let user = LocalUser { name: "unix:proxy".into(), scopes: vec![Scope::Admin] };
+        let user = LocalUser { uid: 7, name: "unix:proxy".into(), scopes: vec![Scope::Admin] };
         assert!(user.identity(&HeaderMap::new()).is_ok());
         for header in
             ["x-forwarded-for", "x-forwarded-host", "forwarded", "via", "origin", "cookie", "sec-fetch-site"]

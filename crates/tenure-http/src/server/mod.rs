@@ -94,6 +94,12 @@ pub enum ServeError {
     /// The server would listen nowhere.
     #[error("no address and no Unix socket to listen on; set --bind ADDRESS:PORT or --socket PATH")]
     Nowhere,
+    /// A grant names a user that the system's files do not list. The server's own user would keep its scope `admin`.
+    #[error(
+        "unknown user {0:?} in the grant unix-user:{0}; expected a name in /etc/passwd; for other users, such as \
+         those of LDAP or DynamicUser, use the number"
+    )]
+    UnknownUser(String),
     /// Any client could name a person, or the name would have no effect.
     #[error("headers that name a person need --auth tokens and the address of the proxy in --trusted-proxy")]
     ProxySignIn,
@@ -126,7 +132,7 @@ impl Server {
     /// # Errors
     /// The address is not available, it is reachable from other machines without authentication, or a file for TLS is
     /// invalid.
-    pub async fn bind(tenure: &Tenure, options: Options) -> Result<Self, ServeError> {
+    pub async fn bind(tenure: &Tenure, mut options: Options) -> Result<Self, ServeError> {
         let address = options.bind;
         if !address.ip().is_loopback() && options.access == Access::Open {
             return Err(ServeError::Open(address));
@@ -140,6 +146,9 @@ impl Server {
         let believes_proxy = options.access == Access::Tokens && !options.trusted_proxies.is_empty();
         if options.proxy_sign_in.is_some() && !believes_proxy {
             return Err(ServeError::ProxySignIn);
+        }
+        if options.socket.is_some() {
+            options.grants = accounts::with_numbers(options.grants).map_err(ServeError::UnknownUser)?;
         }
         let clock = tenure.store().clock();
         let tls = options.tls.clone().map(|files| Tls::load(files, clock)).transpose()?;
@@ -484,6 +493,9 @@ impl Arrival {
         if let Some(remote) = peer.remote {
             let client = self.proxies.client(remote, request.headers());
             request.extensions_mut().insert(client);
+        }
+        if let Some(user) = &peer.user {
+            request.extensions_mut().insert(user.uid());
         }
         match peer.user.as_ref().map(|user| user.identity(request.headers())) {
             Some(Ok(principal)) => _ = request.extensions_mut().insert::<Principal>(principal),

@@ -1,11 +1,13 @@
 //! The Unix socket of a server: its file, from the start to the end.
 
 use std::io::{Error, ErrorKind, Result};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
+
+use crate::secret::drawn;
 
 /// Permission bits of a mode.
 const PERMISSIONS: u32 = 0o777;
@@ -13,6 +15,14 @@ const PERMISSIONS: u32 = 0o777;
 const OTHERS: u32 = 0o007;
 /// File in which a system lists its groups.
 const GROUPS: &str = "/etc/group";
+/// Permission of other users to write, and the bit with which they cannot replace files of others.
+const OTHERS_WRITE: u32 = 0o002;
+const STICKY: u32 = 0o1000;
+/// Name of a socket in its private folder.
+const NEW: &str = "s";
+/// File with the number that Linux shows for each user that a user namespace does not know, and its usual value.
+const OVERFLOW_UID: &str = "/proc/sys/kernel/overflowuid";
+const USUAL_OVERFLOW_UID: u32 = 65_534;
 
 /// A Unix socket to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,15 +43,26 @@ impl SocketFile {
     }
 }
 
-/// Number of the user that runs the server.
+/// Number of the user that runs the server; `None` if unknown users have the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Own(pub u32);
+pub(super) struct Own(pub Option<u32>);
 
 impl Own {
     /// Asks the kernel, which names the same user to the other end of a connection.
     fn of_this_process() -> Result<Self> {
         let (one, _other) = UnixStream::pair()?;
-        Ok(Self(one.peer_cred()?.uid()))
+        let uid = one.peer_cred()?.uid();
+        let own = Self::unless_shared(uid, &std::fs::read_to_string(OVERFLOW_UID).unwrap_or_default());
+        if own == Self(None) {
+            tracing::warn!(uid, "the server's own user has the number of unknown users, so it needs a grant");
+        }
+        Ok(own)
+    }
+
+    /// Compares a user with the number of unknown users, from the text of the kernel's file.
+    fn unless_shared(uid: u32, overflow: &str) -> Self {
+        let shared = overflow.trim().parse().unwrap_or(USUAL_OVERFLOW_UID);
+        Self((uid != shared).then_some(uid))
     }
 }
 
@@ -64,17 +85,14 @@ impl Socket {
                 format!("invalid mode {:04o}; expected 0000 to 0777, such as 0660", wanted.mode),
             ));
         }
+        check_folder(folder_of(&wanted.path))?;
         check_free(&wanted.path)?;
         let own = Own::of_this_process()?;
         // The file gets its name when its mode and group are right, and takes the place of an old one in one step.
-        let new = beside(&wanted.path);
-        let _ = std::fs::remove_file(&new);
+        let private = PrivateFolder::create_in(folder_of(&wanted.path))?;
+        let new = private.0.join(NEW);
         let listener = UnixListener::bind(&new)?;
-        let placed = place(wanted, &new);
-        if placed.is_err() {
-            let _ = std::fs::remove_file(&new);
-        }
-        let file = placed?;
+        let file = place(wanted, &new)?;
         if wanted.mode & OTHERS != 0 {
             let path = wanted.path.display();
             tracing::warn!("every local user can connect to {path}; only those with a grant are served");
@@ -91,6 +109,47 @@ impl Drop for Socket {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// A folder that only the server's own user can open, so that no other can replace the new socket with a link. It is
+/// removed when this is dropped.
+struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    fn create_in(folder: &Path) -> Result<Self> {
+        let chance = drawn().map_err(|error| Error::other(error.to_string()))?;
+        // As short as possible, because the path of a socket is limited.
+        let path = folder.join(format!(".{:08x}", u32::from_ne_bytes(chance)));
+        // Refuses an existing file, and follows no link.
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.0.join(NEW));
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// Returns the folder of a path.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Refuses a folder in which any user could replace the socket.
+fn check_folder(folder: &Path) -> Result<()> {
+    let mode = std::fs::metadata(folder)?.mode();
+    if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {
+        let detail =
+            "every local user can replace files in the folder; choose one that only the server can write";
+        return Err(Error::new(ErrorKind::PermissionDenied, detail));
+    }
+    Ok(())
 }
 
 /// Refuses a path that is in use.
@@ -125,13 +184,6 @@ fn place(wanted: &SocketFile, new: &Path) -> Result<(u64, u64)> {
     let found = std::fs::symlink_metadata(new)?;
     std::fs::rename(new, &wanted.path)?;
     Ok((found.dev(), found.ino()))
-}
-
-/// Returns a name beside a path, for this process.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    path.with_file_name(name)
 }
 
 fn group_id(group: &str) -> Result<u32> {
@@ -170,6 +222,41 @@ mod tests {
         let _socket = Socket::bind(&wanted).unwrap();
         assert_eq!(mode(&path), 0o660);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no other file is left");
+    }
+
+    #[tokio::test]
+    async fn a_folder_in_which_others_can_replace_the_socket_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = SocketFile::new(folder.path().join("tenure.sock"));
+        let set = |mode| std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode));
+        for mode in [0o777, 0o702] {
+            set(mode).unwrap();
+            assert_eq!(Socket::bind(&wanted).unwrap_err().kind(), ErrorKind::PermissionDenied, "{mode:o}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+        for mode in [0o1777, 0o755] {
+            set(mode).unwrap();
+            drop(Socket::bind(&wanted).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_new_socket_is_made_where_only_its_own_user_gets() {
+        let folder = tempfile::tempdir().unwrap();
+        let private = PrivateFolder::create_in(folder.path()).unwrap();
+        let path = private.0.clone();
+        assert_eq!(mode(&path), 0o700);
+        std::fs::write(path.join(NEW), "").unwrap();
+        drop(private);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_user_with_the_number_of_unknown_ones_is_not_the_servers_own() {
+        assert_eq!(Own::unless_shared(900, "65534\n"), Own(Some(900)));
+        for (uid, overflow) in [(65_534, "65534\n"), (65_534, ""), (900, "900\n")] {
+            assert_eq!(Own::unless_shared(uid, overflow), Own(None), "{uid} {overflow:?}");
+        }
     }
 
     #[tokio::test]

@@ -292,13 +292,45 @@ async fn a_response_of_another_issuer_or_with_an_error_is_refused() {
 #[tokio::test]
 async fn failed_sign_ins_are_throttled_by_address() {
     let site = Site::start().await;
-    for _ in 0..3 {
-        assert!(matches!(site.finish(None, json!({ "state": "x" })).await, Err(OidcError::Expired)));
+    for number in 0..3 {
+        let attempt = site.begin(&format!("denied {number}")).await.unwrap();
+        let denied = json!({ "state": attempt.state, "error": "access_denied" });
+        assert!(matches!(site.finish(Some(&attempt), denied).await, Err(OidcError::Denied(_))));
     }
     assert!(matches!(site.sign_in("1").await, Err(OidcError::TooMany(_))));
     assert_eq!(site.provider.asked("token"), 0);
+    assert!(matches!(site.finish(None, json!({ "state": "x" })).await, Err(OidcError::Expired)));
     site.clock.advance(Duration::from_secs(60));
     site.sign_in("2").await.unwrap();
+}
+
+#[tokio::test]
+async fn responses_without_the_cookie_lock_out_no_person_at_the_same_address() {
+    let site = Site::start().await;
+    for _ in 0..10 {
+        assert!(matches!(site.finish(None, json!({ "state": "x" })).await, Err(OidcError::Expired)));
+    }
+    let attempt = site.begin("1").await.unwrap();
+    for _ in 0..10 {
+        let forged = json!({ "code": "bad", "state": "x" });
+        assert!(matches!(site.finish(Some(&attempt), forged).await, Err(OidcError::Expired)));
+    }
+    site.sign_in("2").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_person_without_a_scope_is_named_in_the_audit_log() {
+    let site = Site::start().await;
+    site.provider.set(|answers| answers.claims = json!({ "groups": ["guests"] }));
+    assert!(matches!(site.sign_in("1").await, Err(OidcError::NoScope(_))));
+    // A task writes the entry.
+    let entry = loop {
+        if let Some(entry) = site.audit().await.pop() {
+            break entry;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!((&entry["who"], &entry["status"]), (&"oidc:7".into(), &403.into()));
 }
 
 #[tokio::test]
