@@ -44,7 +44,7 @@ async fn a_person_whom_the_proxy_names_needs_no_session() {
 async fn a_form_of_another_person_or_another_site_is_refused() {
     let site = Site::open(options("127.0.0.1")).await;
     site.tenure.queues().pause("mail").await.unwrap();
-    let form = format!("token={}", token(&site.ask("GET /ui/queues/mail", EVE, "").await));
+    let form = format!("token={}", token(&site.ask("GET /ui/settings", EVE, "").await));
     let forged = site.act("/ui/queues/mail/resume", ADA, &form).await;
     assert!(forged.starts_with("HTTP/1.1 403"), "Eve knows the secret of her own forms only: {forged}");
     let own = format!("token={}", token(&site.ask("GET /ui/queues/mail", ADA, "").await));

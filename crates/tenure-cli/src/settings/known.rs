@@ -1,12 +1,6 @@
 //! Every setting there is. Flags, variables, keys of files, the schema for editors and what is shown all come from this list.
 
-use std::net::SocketAddr;
-
-use tenure_http::{EgressRule, Grant, Network};
-use tracing_subscriber::EnvFilter;
-
-use crate::client::{base, bases};
-use crate::span::span;
+pub(crate) use super::kind::{Kind, NO_ADDRESS};
 
 /// One thing that can be chosen.
 #[derive(Debug)]
@@ -37,34 +31,6 @@ pub(crate) struct Flag {
     pub(crate) help: Option<&'static str>,
 }
 
-/// What a setting is like.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
-    Text,
-    /// http:// or https://
-    Url,
-    /// URLs of servers, separated by commas.
-    Urls,
-    /// An address and a port.
-    Address,
-    Span,
-    Bool,
-    /// One of these.
-    Choice(&'static [&'static str]),
-    /// Texts.
-    Texts,
-    /// Path of a file; in a settings file it is relative to that file.
-    File,
-    /// Ranges of addresses.
-    Networks,
-    /// Hosts and networks that the server may call.
-    Egress,
-    /// Grants of scopes to users, certificates and groups.
-    Grants,
-    /// What is told in the log.
-    Level,
-}
-
 const fn flag(name: &'static str, value_name: &'static str) -> Option<Flag> {
     Some(Flag { name, value_name, turns: None, help: None })
 }
@@ -87,9 +53,6 @@ const PLAIN: Setting = Setting {
     is_secret: false,
     about: "",
 };
-
-/// The address of a server that listens only on its Unix socket.
-pub(crate) const NO_ADDRESS: &str = "none";
 
 /// All of them, in the order in which they are shown.
 pub(crate) const KNOWN: &[Setting] = &[
@@ -516,51 +479,14 @@ impl Setting {
         self.variable.map(str::to_owned).into_iter().chain([by_name]).collect()
     }
 
-    /// Whether it takes several values.
+    /// Returns true if it takes several values.
     pub(crate) fn is_list(&self) -> bool {
-        match self.kind {
-            Kind::Texts | Kind::Networks | Kind::Egress | Kind::Grants => true,
-            Kind::Text
-            | Kind::File
-            | Kind::Url
-            | Kind::Urls
-            | Kind::Address
-            | Kind::Span
-            | Kind::Bool
-            | Kind::Choice(_)
-            | Kind::Level => false,
-        }
+        self.kind.is_list()
     }
 
-    /// Refuses a value that is none, or one of a list.
+    /// Refuses an invalid value, or an invalid item of a list.
     pub(crate) fn check(&self, value: &str) -> Result<(), String> {
-        match self.kind {
-            Kind::Text | Kind::Texts | Kind::File if value.is_empty() => {
-                Err("expected a text that is not empty".to_owned())
-            }
-            Kind::Text | Kind::Texts | Kind::File => Ok(()),
-            Kind::Url => base(value)
-                .map(drop)
-                .map_err(|_| "expected a URL such as https://jobs.example.com".to_owned()),
-            Kind::Urls => bases(value).map(drop).map_err(|_| {
-                "expected a URL such as https://jobs.example.com, or several, separated by commas".to_owned()
-            }),
-            Kind::Address if value == NO_ADDRESS => Ok(()),
-            Kind::Address => value
-                .parse::<SocketAddr>()
-                .map(drop)
-                .map_err(|_| "expected an address and a port, such as 127.0.0.1:8368, or none".to_owned()),
-            Kind::Span => span(value).map(drop),
-            Kind::Bool => value.parse::<bool>().map(drop).map_err(|_| "expected true or false".to_owned()),
-            Kind::Choice(allowed) if allowed.contains(&value) => Ok(()),
-            Kind::Choice(allowed) => Err(format!("expected {}", allowed.join(", "))),
-            Kind::Networks => value.parse::<Network>().map(drop).map_err(|wrong| wrong.to_string()),
-            Kind::Egress => value.parse::<EgressRule>().map(drop).map_err(|wrong| wrong.to_string()),
-            Kind::Grants => value.parse::<Grant>().map(drop).map_err(|wrong| wrong.to_string()),
-            Kind::Level => EnvFilter::try_new(value).map(drop).map_err(|wrong| {
-                format!("{wrong}; expected a level such as info, or info,tenure_sqlite=debug")
-            }),
-        }
+        self.kind.check(value)
     }
 }
 

@@ -4,6 +4,7 @@ mod file;
 mod flags;
 #[cfg(test)]
 mod fuzz;
+mod kind;
 mod known;
 mod layers;
 mod schema;

@@ -51,7 +51,7 @@ fn a_program_in_a_sandbox_reaches_only_its_own_files() {
         ("cut a secret", "truncate -s 0 $SECRET"),
         ("extend its deadline", "echo x > ${JOB_SHUTDOWN_FILE%/*}/deadline"),
         ("forge its report", "echo x > ${JOB_SHUTDOWN_FILE%/*}/report"),
-        ("write to /tmp", "echo x > /tmp/tenure-sandbox-test"),
+        ("write to the shared temporary folder", "mktemp -p $SHARED"),
         (
             "leave its cgroup",
             "echo $$ > /sys/fs/cgroup/cgroup.procs || echo $$ > /sys/fs/cgroup/unified/cgroup.procs",
@@ -77,7 +77,12 @@ fn a_program_in_a_sandbox_reaches_only_its_own_files() {
     let secret = stand.root.path().join("secret");
     fs::write(&secret, "canary").unwrap();
     let source = stand.folder().join("triggered/in");
-    let env = [("SECRET", secret.to_str().unwrap()), ("SOURCE", source.to_str().unwrap())];
+    let shared = std::env::temp_dir();
+    let env = [
+        ("SECRET", secret.to_str().unwrap()),
+        ("SOURCE", source.to_str().unwrap()),
+        ("SHARED", shared.to_str().unwrap()),
+    ];
     let _host = stand.host_with(&[], &env);
     let mut allowed = vec![
         "write beside",

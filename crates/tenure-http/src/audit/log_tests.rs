@@ -80,7 +80,7 @@ async fn a_server_that_loses_tries_less_often_and_writes_in_the_end() {
             tokio::task::yield_now().await;
         }
     }
-    assert!(!appended.is_finished());
+    assert!(!appended.is_finished(), "{:?}", slow.tally());
     assert!((2..20).contains(&slow.tally().calls), "{:?}", slow.tally());
     while !appended.is_finished() {
         clock.advance(Duration::from_millis(1));

@@ -1,8 +1,10 @@
 //! The server: all routes of the contract on a port, with an end to everything that a client can keep open.
 
+mod accept;
 mod accounts;
 mod around;
 mod crowd;
+mod error;
 #[cfg(test)]
 mod fuzz;
 mod heads;
@@ -31,7 +33,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tenure::{Clock, Invalid, Tenure};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
@@ -50,63 +52,21 @@ use crate::push::pusher::Pusher;
 use crate::quota::Quotas;
 use crate::routes;
 use crate::spans::{Spans, firing};
+use accept::{Accepted, Stream, accept};
 use accounts::LocalUser;
 pub(crate) use around::refuse_cross_site;
-use crowd::{Crowd, Origin, Place, turn_away};
+use crowd::{Crowd, Origin, Place};
+pub use error::ServeError;
 use heads::{Busy, Heads, Phase};
 use hosts::Hosts;
 use impatient::Impatient;
 pub use options::Options;
 use proxies::Proxies;
 use public::Public;
+use socket::Socket;
 pub use socket::SocketFile;
-use socket::{Own, Socket};
 pub use tls::{Tls, TlsError, TlsFiles};
 use worded::Worded;
-
-/// The error of a server that could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The address is not available.
-    #[error("cannot listen on {address}: {source}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The address is reachable from other machines without authentication.
-    #[error(
-        "{0} is reachable from other machines without authentication; set --auth tokens, or bind to 127.0.0.1"
-    )]
-    Open(SocketAddr),
-    /// The Unix socket is not available.
-    #[error("cannot listen on {}: {source}", path.display())]
-    Socket {
-        /// Path of the socket.
-        path: std::path::PathBuf,
-        /// The error of the operating system, or of the path.
-        source: std::io::Error,
-    },
-    /// A Unix socket tells its users apart, which a server without authentication does not.
-    #[error("a Unix socket needs authentication; set --auth tokens")]
-    OpenSocket,
-    /// The server would listen nowhere.
-    #[error("no address and no Unix socket to listen on; set --bind ADDRESS:PORT or --socket PATH")]
-    Nowhere,
-    /// A grant names a user that the system's files do not list. The server's own user would keep its scope `admin`.
-    #[error(
-        "unknown user {0:?} in the grant unix-user:{0}; expected a name in /etc/passwd; for other users, such as \
-         those of LDAP or DynamicUser, use the number"
-    )]
-    UnknownUser(String),
-    /// Any client could name a person, or the name would have no effect.
-    #[error("headers that name a person need --auth tokens and the address of the proxy in --trusted-proxy")]
-    ProxySignIn,
-    /// The certificate or key cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-}
 
 /// A listening server.
 #[derive(Debug)]
@@ -411,72 +371,6 @@ impl Drop for UntilDropped {
 /// All routes.
 fn router(api: &Api) -> Router {
     routes::router(routes::all(), api).with_state(api.served())
-}
-
-/// A connection, and where it comes from.
-struct Accepted {
-    stream: Stream,
-    permit: OwnedSemaphorePermit,
-}
-
-/// A new connection. Over TCP, it has the address of the client. Over a Unix socket, it has the numbers of the client's user and
-/// group, and those of the server's user.
-enum Stream {
-    Tcp(TcpStream, Remote),
-    Unix(UnixStream, (u32, u32), Own),
-}
-
-impl Stream {
-    fn origin(&self) -> Origin {
-        match self {
-            Self::Tcp(_, remote) => Origin::of(*remote),
-            Self::Unix(_, (uid, _), _) => Origin::User(*uid),
-        }
-    }
-
-    fn turn_away(self, expects_tls: bool) {
-        match self {
-            Self::Tcp(stream, _) => turn_away(stream, expects_tls),
-            Self::Unix(stream, ..) => turn_away(stream, false),
-        }
-    }
-}
-
-/// The next connection, once there is room for it.
-async fn accept(
-    listeners: (Option<&TcpListener>, Option<&Socket>),
-    room: &Arc<Semaphore>,
-    clock: &dyn Clock,
-) -> Accepted {
-    /// How long nobody is accepted after the system has refused one: it may have no more files.
-    const AFTER_ERROR: Duration = Duration::from_millis(100);
-    loop {
-        let Ok(permit) = Arc::clone(room).acquire_owned().await else { return std::future::pending().await };
-        let accepted = tokio::select! {
-            accepted = accept_tcp(listeners.0) => accepted,
-            accepted = accept_unix(listeners.1) => accepted,
-        };
-        match accepted {
-            Ok(stream) => return Accepted { stream, permit },
-            Err(error) => {
-                tracing::warn!(%error, "failed to accept a connection");
-                clock.sleep(AFTER_ERROR).await;
-            }
-        }
-    }
-}
-
-async fn accept_tcp(listener: Option<&TcpListener>) -> std::io::Result<Stream> {
-    let Some(listener) = listener else { return std::future::pending().await };
-    let (stream, remote) = listener.accept().await?;
-    Ok(Stream::Tcp(stream, Remote(remote.ip())))
-}
-
-async fn accept_unix(socket: Option<&Socket>) -> std::io::Result<Stream> {
-    let Some(socket) = socket else { return std::future::pending().await };
-    let (stream, _) = socket.listener.accept().await?;
-    let user = stream.peer_cred()?;
-    Ok(Stream::Unix(stream, (user.uid(), user.gid()), socket.own))
 }
 
 /// Path of requests to this server: trusted proxies and the public URL.

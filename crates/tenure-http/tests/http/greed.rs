@@ -13,6 +13,7 @@ use crate::receiving::{Place, Receiver};
 
 const ID: &str = "01a20591-ffdb-7f3f-9bb1-000000000001";
 const OTHER_ID: &str = "01a20591-ffdb-7f3f-9bb1-000000000002";
+const THIRD_ID: &str = "01a20591-ffdb-7f3f-9bb1-000000000003";
 
 async fn token(tenure: &tenure::Tenure, name: &str, scopes: &[Scope], quotas: TokenQuotas) -> String {
     let new = NewAccessToken {
@@ -197,8 +198,8 @@ async fn a_claim_that_waits_counts_against_its_own_token_whoever_opened_the_line
         assert_eq!(told.status, StatusCode::OK, "{}", told.text);
         assert_eq!(told.json()["jobs"].as_array().unwrap().len(), 1, "{}", told.text);
     }
-    // Each has the one worker of its own token, and no room for that of the other.
-    for (token, id, status) in [(&one, ID, 200), (&other, OTHER_ID, 200), (&one, OTHER_ID, 429)] {
+    // Each has the one worker of its own token, and no room for another.
+    for (token, id, status) in [(&one, ID, 200), (&other, OTHER_ID, 200), (&one, THIRD_ID, 429)] {
         let told = claim(&server, token, 0, json!({"worker_id": id, "name": "w"})).await;
         assert_eq!(told.status.as_u16(), status, "{}", told.text);
     }

@@ -371,7 +371,8 @@ async fn a_certificate_with_a_token_has_the_scopes_of_the_token_and_others_are_a
     let served = granting(folder.path(), &clock, &["cert:*=admin"]).await;
     let tokens = Tokens::of(&served.tenure);
     let bound = tokens.bind(new_token(&[Scope::Read]), &fingerprint("worker")).await.unwrap();
-    let pause = "POST /v1/queues/default/pause\n{}";
+    served.tenure.queues().pause("default").await.unwrap();
+    let pause = "POST /v1/queues/default/resume\n{}";
     let told = ask(served.address, Some("worker"), pause, "").await.unwrap();
     assert!(told.starts_with("HTTP/1.1 403") && told.contains(&bound.id), "{told}");
     let told = ask(served.address, Some("billing"), pause, "").await.unwrap();

@@ -88,7 +88,7 @@ async fn many_requests_of_a_token_are_one_write_and_no_audit_entry() {
     for _ in 0..20 {
         assert!(served.ask("GET /v1/queues", &text).await.starts_with("HTTP/1.1 200"));
     }
-    assert!(served.ask("GET /v1/queues", "tenure_000000000000_00").await.starts_with("HTTP/1.1 401"));
+    assert!(served.ask("GET /v1/kinds", "tenure_000000000000_00").await.starts_with("HTTP/1.1 401"));
     assert_eq!(served.last_used(&id).await, None, "no request writes");
     let used = served.written(&id).await;
     assert!(used <= at && at.since(used) < MINUTE, "{used} is {at}, rounded down to a minute");
