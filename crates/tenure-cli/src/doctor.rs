@@ -60,10 +60,9 @@ pub(crate) fn run(doctor: Doctor) -> Result<(), Failure> {
         if doctor.ready {
             return is_ready(&client, &mut doctor.output.open());
         }
-        let mut checks = vec![good("settings", found)];
+        let mut checks = vec![good("settings", found), good("sandbox", tenure_program::support())];
         checks.extend(several.then(|| servers(&client)));
         let lost = look(&client, &mut checks).err();
-        checks.push(good("sandbox", tenure_program::support()));
         if let Some(place) = &place {
             let status = db::wait(place.options().status(&place.home.url))?;
             checks.extend(status.cautions.into_iter().map(careful));

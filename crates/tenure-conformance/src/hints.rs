@@ -66,7 +66,7 @@ async fn a_parked_claim_is_sent_with_the_next_notification(given: Given) {
     let granted = sent.answer.await.unwrap().jobs;
     assert_eq!(granted.len(), 2);
     assert!(given.reserve("mail", 3).await.is_empty());
-    // It was sent once.
+    // The claim was sent once.
     given.enqueue("mail", 1).await;
     assert_eq!(given.reserve("mail", 3).await.len(), 1);
 }

@@ -74,7 +74,7 @@ pub(crate) enum Sent {
     Taken(Vec<u8>),
     /// A later attempt may succeed.
     Later(String),
-    /// It refused the request with this status.
+    /// The collector refused the request with this status.
     Refused(u16),
 }
 
@@ -95,7 +95,7 @@ impl Sender {
 
     /// Sends one request, once.
     pub(crate) async fn send(&self, body: Bytes) -> Sent {
-        // It was checked when the collector was created.
+        // `Collector` has checked the URL.
         let Ok(target) = Target::read(&self.collector.endpoint) else { return Sent::Refused(0) };
         let mut headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
         for (name, value) in &self.collector.headers {

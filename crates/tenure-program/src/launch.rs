@@ -66,7 +66,7 @@ impl Launch {
 
     fn bind_this_process(&self) -> Result<(), String> {
         // In a new session, the program cannot signal processes of the host's terminal, nor stop forever on a read from it.
-        // It also gets a process group.
+        // The command also gets a process group.
         if self.is_apart {
             rustix::process::setsid().map_err(|error| format!("cannot detach from the terminal: {error}"))?;
         }

@@ -1,4 +1,4 @@
-//! Fuzz target of zip packages: whatever they say, nothing changes beyond their folder.
+//! Fuzz target of zip packages: no package changes a file outside of its folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ use crate::span::span;
 /// The address of a server that listens only on its Unix socket.
 pub(crate) const NO_ADDRESS: &str = "none";
 
-/// What a setting is like.
+/// The kind of a setting's value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Text,
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Address,
     Span,
     Bool,
-    /// One of these.
+    /// A value of this list.
     Choice(&'static [&'static str]),
     /// Texts.
     Texts,
@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Egress,
     /// Grants of scopes to users, certificates and groups.
     Grants,
-    /// What is told in the log.
+    /// A level of the log, also by module.
     Level,
 }
 

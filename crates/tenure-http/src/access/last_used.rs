@@ -1,6 +1,6 @@
 //! Last use of access tokens: remembered in memory, and written at most once a minute.
 //!
-//! It is a record beside the token's: writing it never competes with a revocation or rotation of the token.
+//! The last use is a record beside the token's: writing it never competes with a revocation or rotation of the token.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -42,7 +42,7 @@ fn headers_are_read_within_their_limits() {
         let headers = header_map(text.lines());
         let prefer = Prefer::of(&headers);
         assert!(prefer.wait.is_none_or(|wait| wait <= LONGEST_WAIT));
-        // What was granted is itself a preference that is granted.
+        // A granted preference is itself a preference that is granted.
         let applied = prefer.applied(true);
         let again = Prefer::of(&header_map(
             applied

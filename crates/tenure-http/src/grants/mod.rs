@@ -1,7 +1,7 @@
 //! Scopes of clients that prove their identity without an access token: local users, client certificates, and groups of
 //! a sign-in.
 //!
-//! One syntax serves all: `unix-user:deploy=manage`, `cert:spiffe://corp/worker/*=work`, `group:ops=admin`.
+//! All grants have one syntax: `unix-user:deploy=manage`, `cert:spiffe://corp/worker/*=work`, `group:ops=admin`.
 
 mod pattern;
 mod subject;

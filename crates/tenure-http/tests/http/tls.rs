@@ -197,7 +197,7 @@ async fn guarded(clock: &ManualClock, is_optional: bool) -> Served {
     guarded_by(clock, files, &[]).await
 }
 
-/// The same with these files and grants.
+/// Starts a server with these files and grants.
 async fn guarded_by(clock: &ManualClock, files: TlsFiles, grants: &[&str]) -> Served {
     let mut options = options(files);
     options.access = Access::Tokens;

@@ -98,7 +98,7 @@ async fn many_requests_of_a_token_are_one_write_and_no_audit_entry() {
     assert_eq!(listed.matches("last_used_at").count(), 1, "{listed}");
     let audit = served.ask("GET /v1/audit", &text).await;
     assert!(!audit.contains("/v1/queues"), "{audit}");
-    // One for all uses, and one for the refused client in the audit log.
+    // All uses are one write, and the refused client is one in the audit log.
     assert!(served.writes() - before <= 3, "{} writes", served.writes() - before);
 }
 
