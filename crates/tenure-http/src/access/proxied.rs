@@ -110,7 +110,8 @@ mod tests {
     use super::*;
 
     fn taken(sent: &[(&str, &str)], is_trusted: bool) -> (Option<ProxiedPerson>, HeaderMap) {
-        let grants = ["person:ada=manage", "person:bob@corp.example=enqueue", "group:ops=read", "group:a b=work"];
+        let grants =
+            ["person:ada=manage", "person:bob@corp.example=enqueue", "group:ops=read", "group:a b=work"];
         let grants = Grants::new(grants.iter().map(|grant| grant.parse().unwrap()).collect());
         let mut headers = HeaderMap::new();
         for (name, value) in sent {
