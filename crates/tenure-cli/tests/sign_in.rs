@@ -278,7 +278,7 @@ fn groups_decide_who_may_enter_and_what_they_may_do() {
     // A refusal is recorded by a task of the server.
     let mut entries = (0..100).flat_map(|_| site.audit());
     let refused = entries.find(|entry| entry["path"] == "/ui/sign-in/callback").unwrap();
-    assert_eq!((&refused["who"], &refused["status"]), (&"anonymous".into(), &403.into()));
+    assert_eq!((&refused["who"], &refused["status"]), (&"oidc:bob".into(), &403.into()));
     // Eve has entered the address of Ada, but the provider has not verified it: she may only read.
     let mut eve = Browser::default();
     assert_eq!(eve.sign_in(&start, "eve").status, 200);
