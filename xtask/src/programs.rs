@@ -60,6 +60,9 @@ const LONG: &[(&str, &str)] = &[
     ("tenure_postgres it", "failover::ten_lagging_replicas_that_are_promoted_grant_no_fence_twice"),
 ];
 
+/// The program that `--long` gives more random histories of each sort, and their number.
+const HISTORIES: (&str, &str) = ("tenure_postgres conformance", "200");
+
 /// The tests that a run includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
@@ -134,6 +137,7 @@ pub fn run(
     let browser = apart(&mut programs);
     programs.extend(browser);
     if plan.is_long {
+        lengthen(&mut programs);
         let (long, targets) = (long(&programs)?, fuzz::targets(&programs)?);
         programs.extend(long.into_iter().chain(targets));
     }
@@ -171,6 +175,13 @@ fn apart(programs: &mut [Program]) -> Option<Program> {
     let browser = Program { name: format!("{name} {module}"), args, said, ..program.clone() };
     program.args.extend(["--skip", module].map(str::to_owned));
     Some(browser)
+}
+
+/// Adds random histories to the program that goes through the fewest in an ordinary run.
+fn lengthen(programs: &mut [Program]) {
+    for program in programs.iter_mut().filter(|program| program.name == HISTORIES.0) {
+        program.env.push(("TENURE_HISTORIES".to_owned(), HISTORIES.1.to_owned()));
+    }
 }
 
 /// The long fault tests, each as a program of its own.

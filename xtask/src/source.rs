@@ -36,6 +36,21 @@ impl Source {
         self.code.lines().enumerate().flat_map(|(index, line)| words(line).map(move |word| (index + 1, word)))
     }
 
+    /// Returns the names after each occurrence of a path such as `std::`, with their lines: one, or every name of a group.
+    pub fn names_after(&self, path: &str) -> Vec<(usize, &str)> {
+        let mut names = Vec::new();
+        for (at, found) in self.code.match_indices(path) {
+            let rest = &self.code[at + found.len()..];
+            let end = rest.find(';').unwrap_or(rest.len());
+            let group = rest.strip_prefix('{').map(|_| &rest[..end]);
+            match group {
+                Some(group) => names.extend(words(group).map(|word| (self.line_at(at), word))),
+                None => names.extend(words(rest).next().map(|word| (self.line_at(at), word))),
+            }
+        }
+        names
+    }
+
     /// The line on which a byte of the code stands.
     pub fn line_at(&self, byte: usize) -> usize {
         line_at(&self.code, byte)

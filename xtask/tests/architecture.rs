@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use xtask::files::{self, TextFile};
-use xtask::rules::{core, edges, exempt, links, lints, measured, prose, sql, words};
+use xtask::rules::{core, edges, engine, exempt, links, lints, measured, prose, sql, words};
 use xtask::{check, lines, planted};
 
 fn repository() -> Vec<TextFile> {
@@ -113,6 +113,21 @@ fn a_domain_that_waits_reads_or_draws_is_refused() {
     assert_holds(refused("// Instant, rand and async in a comment\nconst S: &str = \"await std::fs\";"));
     assert_holds(refused("fn from(time: std::time::SystemTime, now: Timestamp) {}"));
     assert_holds(refused("use std::fmt; fn random_operand() {}"));
+}
+
+#[test]
+fn stores_decide_nothing_that_the_engine_decides() {
+    assert_holds(repository().iter().flat_map(|file| engine::refused(&file.path, &file.text)).collect());
+}
+
+#[test]
+fn a_store_that_decides_is_refused() {
+    let refused = |path: &str, text: &str| engine::refused(path, text);
+    let store = "crates/tenure-sqlite/src/timers/mod.rs";
+    assert_one(&refused(store, "use std::fmt;\nuse tenure_core::{Timer, fire, limits};"), "mod.rs:2: `fire`");
+    assert_one(&refused(store, "fn f() { tenure_core::edit(timer) }"), "`edit`");
+    assert_holds(refused(store, "use tenure_core::Timer; fn edit() { fire() }"));
+    assert_holds(refused("crates/tenure-store/src/engine/timers/mod.rs", "use tenure_core::{edit, fire};"));
 }
 
 #[test]

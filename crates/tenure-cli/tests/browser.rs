@@ -41,7 +41,14 @@ static TOOLS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     }
     let _ = fs::remove_dir_all(&place);
     said(Command::new("python3").args(["-m", "venv"]).arg(&place));
-    said(Command::new(place.join("bin/pip")).args(["install", "--quiet", "--retries", "10", DRIVER]));
+    said(Command::new(place.join("bin/pip")).args([
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--retries",
+        "10",
+        DRIVER,
+    ]));
     let archive = place.join("axe.tgz");
     said(
         Command::new("curl")

@@ -26,7 +26,9 @@ static IN_PYTHON: LazyLock<PathBuf> = LazyLock::new(|| {
     installed("python-clients", &PYTHON, |place| {
         said(Command::new("python3").args(["-m", "venv"]).arg(place));
         said(
-            Command::new(place.join("bin/pip")).args(["install", "--quiet", "--retries", "10"]).args(PYTHON),
+            Command::new(place.join("bin/pip"))
+                .args(["install", "--quiet", "--no-compile", "--retries", "10"])
+                .args(PYTHON),
         );
     })
     .join("bin")

@@ -23,7 +23,14 @@ fn installed() -> PathBuf {
     if !program.exists() {
         said(Command::new("python3").args(["-m", "venv"]).arg(&place));
         let release = format!("schemathesis=={RELEASE}");
-        said(Command::new(place.join("bin/pip")).args(["install", "--quiet", "--retries", "10", &release]));
+        said(Command::new(place.join("bin/pip")).args([
+            "install",
+            "--quiet",
+            "--no-compile",
+            "--retries",
+            "10",
+            &release,
+        ]));
     }
     program
 }

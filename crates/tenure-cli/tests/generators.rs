@@ -27,7 +27,7 @@ static GENERATOR: LazyLock<PathBuf> = LazyLock::new(|| {
     let place = installed("openapi-generator", &PYTHON, |place| {
         said(Command::new("python3").args(["-m", "venv"]).arg(place));
         let pip = place.join("bin/pip");
-        said(Command::new(pip).args(["install", "--quiet", "--retries", "10"]).args(PYTHON));
+        said(Command::new(pip).args(["install", "--quiet", "--no-compile", "--retries", "10"]).args(PYTHON));
     });
     place.join("bin/openapi-generator-cli")
 });

@@ -130,7 +130,7 @@ fn what_records_and_journals_do_scans_and_sorts_nothing() {
 const FOR_TIMERS: &[&str] = &[
     timers::RIPE,
     timers::FIRST_WAKES,
-    timers::OPEN_JOB,
+    timers::PROGRESS,
     timers::ASIDE,
     timers::BY_NAME,
     timers::AGREE,

@@ -13,6 +13,7 @@ mod chance;
 mod clock;
 mod copying;
 mod encryption;
+pub mod engine;
 mod fault;
 mod faulty;
 mod filter;

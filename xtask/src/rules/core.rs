@@ -1,6 +1,6 @@
 //! The domain is values and transitions: no async, no I/O, no clock, no chance.
 
-use crate::source::{Source, words};
+use crate::source::Source;
 
 /// Words that have no place in the code of the domain.
 const WORDS: &[&str] = &["async", "await", "Instant", "tokio", "rand", "getrandom"];
@@ -28,24 +28,11 @@ pub fn refused(path: &str, text: &str) -> Vec<String> {
     for ask in ASKS_THE_TIME {
         refused.extend(source.code.match_indices(ask).map(|(at, _)| sentence(source.line_at(at), ask)));
     }
-    for (line, module) in std_modules(&source) {
+    // `use std::{fmt, fs}` reaches a disk, too.
+    for (line, module) in source.names_after("std::") {
         if STD.contains(&module) {
             refused.push(sentence(line, &format!("std::{module}")));
         }
     }
     refused
-}
-
-/// What follows each `std::`: one name, or every name of a group, since `use std::{fmt, fs}` reaches a disk too.
-fn std_modules(source: &Source) -> Vec<(usize, &str)> {
-    let mut modules = Vec::new();
-    for (at, found) in source.code.match_indices("std::") {
-        let rest = &source.code[at + found.len()..];
-        let group = rest.strip_prefix('{').map(|inside| &inside[..inside.find(';').unwrap_or(inside.len())]);
-        match group {
-            Some(group) => modules.extend(words(group).map(|word| (source.line_at(at), word))),
-            None => modules.extend(words(rest).next().map(|word| (source.line_at(at), word))),
-        }
-    }
-    modules
 }

@@ -3,6 +3,7 @@
 
 pub mod core;
 pub mod edges;
+pub mod engine;
 pub mod exempt;
 pub mod links;
 pub mod lints;

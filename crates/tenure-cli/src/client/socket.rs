@@ -96,7 +96,14 @@ impl Transport for Connection {
         let timeout = timeout.for_write();
         self.stream.set_write_timeout(left(timeout)?)?;
         let output = self.buffers.output().get(..amount).unwrap_or_default();
-        (&self.stream).write_all(output).map_err(|error| in_time(error, timeout))
+        match (&self.stream).write_all(output) {
+            // A server that refuses a request closes the socket before it has read the body. Its answer can still
+            // be read.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                Ok(())
+            }
+            written => written.map_err(|error| in_time(error, timeout)),
+        }
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {

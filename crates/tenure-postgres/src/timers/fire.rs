@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Firing, SlotRecord, Timer, Timestamp, fire as decide, limits};
+use tenure_core::{Firing, SlotRecord, Timer, Timestamp, limits};
+use tenure_store::engine::timers;
 use tenure_store::{Brought, Fault, Fired};
 
 use super::aside::FIRST_SPAN;
 use super::row;
+use super::txn::Halt;
 use crate::fault::{Effect, is_unreadable, unreadable};
 use crate::link::Link;
 use crate::query::Query;
@@ -112,13 +114,13 @@ async fn fire_some(link: &mut Link, most: usize, before: Brought) -> Result<Step
 async fn try_fire(link: &mut Link, most: usize, before: Brought) -> Result<Step, Fault> {
     let (mut writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;
     let ripe = writing.ripe(most).await?;
-    let (mut step, decided) = writing.decide(ripe, before).await?;
+    let (mut step, decided) = decide(&mut writing, ripe, before).await?;
     if decided.is_empty() {
         writing.roll_back().await?;
         return Ok(step);
     }
     let alone = if let [alone] = step.done.as_slice() { Some(alone.clone()) } else { None };
-    match (writing.write_firings(decided).await, alone) {
+    match (timers::write(&mut writing, decided).await.map_err(Fault::from), alone) {
         (Ok(written), _) => {
             (step.jobs, step.records) = (written.jobs, written.records);
             writing.commit().await?;
@@ -144,36 +146,33 @@ impl Writing<'_> {
         });
         ripe.collect()
     }
+}
 
-    /// Decides about ripe timers, as long as one more can bring no more than a call may.
-    async fn decide(
-        &mut self,
-        ripe: Vec<Ripe>,
-        before: Brought,
-    ) -> Result<(Step, Vec<(Timer, Firing)>), Fault> {
-        let open = self.open_jobs(ripe.iter().filter_map(|ripe| ripe.timer.as_ref().ok())).await?;
-        let (mut step, mut decided, mut most) = (Step::default(), Vec::new(), before);
-        for Ripe { name, wake, timer } in ripe {
-            if most.is_enough() || most.jobs - before.jobs >= JOBS_TOGETHER {
-                break;
-            }
-            step.timers += 1;
-            let firing = timer.and_then(|timer| {
-                let firing = decide(&timer, &open.of(&timer)?, self.now);
-                Ok((timer, firing))
-            });
-            match firing {
-                Ok((timer, firing)) => {
-                    most.jobs += firing.jobs.len();
-                    most.records += firing.records.len();
-                    decided.push((timer, firing));
-                    step.done.push((name, wake));
-                }
-                Err(fault) => step.odd.push(Odd { name, wake, fault }),
-            }
-        }
-        Ok((step, decided))
+/// Decides the slots of ripe timers.
+async fn decide(
+    writing: &mut Writing<'_>,
+    ripe: Vec<Ripe>,
+    before: Brought,
+) -> Result<(Step, Vec<(Timer, Firing)>), Fault> {
+    let (mut places, mut timers) = (Vec::new(), Vec::new());
+    for Ripe { name, wake, timer } in ripe {
+        places.push((name, wake));
+        timers.push(timer.map_err(Halt::Fault));
     }
+    let is_enough = |brought: Brought| {
+        let jobs = before.jobs + brought.jobs;
+        let records = before.records + brought.records;
+        Brought { jobs, records }.is_enough() || brought.jobs >= JOBS_TOGETHER
+    };
+    let decided = timers::decide(writing, timers, is_enough).await?;
+    let mut step = Step { timers: decided.errors.len(), ..Step::default() };
+    for ((name, wake), error) in places.into_iter().zip(decided.errors) {
+        match error {
+            None => step.done.push((name, wake)),
+            Some(halt) => step.odd.push(Odd { name, wake, fault: halt.into() }),
+        }
+    }
+    Ok((step, decided.firings))
 }
 
 /// Passes by what cannot be read, so that it does not stop those behind it, and keeps in mind what can be.

@@ -1,19 +1,19 @@
-//! Timers: what is asked of them. The domain decides, and what it decides is written in one transaction.
+//! Timers: their transactions, the loops over several of them, and unreadable ones. `engine::timers` has the rules.
 //!
-//! Any host fires. Whoever does takes the lock of the gates, since the jobs of a timer have keys, then the rows of the
-//! first ripe timers that nobody else has, a few at a time. What became of a slot has a key of its own, and its job an
-//! id that is named after it: so a slot exists once, whoever decides it.
+//! Any host fires. It takes the lock of the gates, since the jobs of a timer have keys, then the rows of the first ripe
+//! timers that no other host has locked, a few at a time. The record of a slot has a key of its own, and its job an ID
+//! that follows from the slot. So a slot exists once, whichever host decides it.
 
 mod agreed;
 mod aside;
 mod change;
 mod fire;
-mod firing;
 #[cfg(test)]
 mod plans;
 mod row;
 mod set;
 mod slots;
+mod txn;
 mod views;
 
 use tenure_core::{HostId, Name, NewTimer, Timer, Timestamp};

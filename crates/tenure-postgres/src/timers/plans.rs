@@ -2,7 +2,7 @@
 
 use own_postgres::Server;
 
-use super::{fire, firing, row, slots, views};
+use super::{fire, row, slots, txn, views};
 use crate::connection::Connection;
 use crate::plans::{assert_found_by_an_index, fresh, plan_of};
 use crate::query::Query;
@@ -10,7 +10,7 @@ use crate::query::Query;
 #[tokio::test]
 async fn every_statement_on_timers_finds_its_rows_by_an_index() {
     let server = Server::start_hasty().unwrap();
-    let statements = row::STATEMENTS.into_iter().chain(slots::STATEMENTS).chain(firing::STATEMENTS);
+    let statements = row::STATEMENTS.into_iter().chain(slots::STATEMENTS).chain(txn::STATEMENTS);
     let statements = statements.chain(views::STATEMENTS);
     assert_found_by_an_index(&mut fresh(&server).await, statements).await;
 }

@@ -1,10 +1,9 @@
 //! Records of slots: adding to them, reading them by page, and pruning them.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::schedule::Schedule;
-use tenure_core::{Fate, Firing, JobId, Name, Origin, Skipped, SlotRecord, Timer, Timestamp, limits};
+use tenure_core::{Fate, JobId, Name, Origin, Skipped, SlotRecord, Timestamp, limits};
 use tenure_store::{Fault, Order, Pruned, SlotCursor, SlotPage, SlotsAsk};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -13,7 +12,6 @@ use crate::fault::{Effect, unreadable};
 use crate::link::Link;
 use crate::query::Query;
 use crate::value;
-use crate::writing::Writing;
 
 const RECORD: &str = "INSERT INTO timer_slot (last, timer, origin, first, count, fate, job, later, at)
      SELECT * FROM unnest($1::bigint[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[], $6::smallint[],
@@ -32,118 +30,41 @@ const OF_ONE_NEWEST: &str = "SELECT last, timer, origin, first, count, fate, job
 const PRUNE: &str = "DELETE FROM timer_slot WHERE ctid = ANY (ARRAY(SELECT ctid FROM timer_slot
          WHERE at < $1 AND last < $1 ORDER BY at, last, timer, origin LIMIT $2 FOR UPDATE SKIP LOCKED))";
 const ARE_LEFT: &str = "SELECT last FROM timer_slot WHERE at < $1 AND last < $1 ORDER BY at LIMIT 1";
-/// By the codes of the schedule and of a slot that ran.
-const HAVE_RUN: &str =
-    "SELECT u.last FROM unnest($1::bigint[]) u (last) WHERE EXISTS (SELECT FROM timer_slot s
-         WHERE s.last = u.last AND s.timer = $2 AND s.origin = 0 AND s.fate = 0 LIMIT 1)";
-
-/// By the codes of the schedule and of a slot that ran.
-const ARE_WITHOUT_JOB: &str =
-    "SELECT u.nth FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY u (last, timer, nth)
-     WHERE EXISTS (SELECT FROM timer_slot s
-         WHERE s.last = u.last AND s.timer = u.timer AND s.origin = 0 AND s.fate <> 0 LIMIT 1)";
+/// By the code of the schedule. A slot with fate 0 ran.
+const HAVE_RUN: &str = "SELECT u.nth, s.fate = 0
+     FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY u (last, timer, nth)
+     CROSS JOIN LATERAL (SELECT fate FROM timer_slot
+         WHERE last = u.last AND timer = u.timer AND origin = 0 LIMIT 1) s";
 
 /// Before every origin, and behind every one.
 const NO_ORIGIN: i16 = -1;
 const EVERY_ORIGIN: i16 = i16::MAX;
 
-impl Writing<'_> {
-    /// Keeps what became of slots. A slot of which that is on record keeps its record; of each timer the jobs of such
-    /// slots are answered.
-    pub(super) async fn record_all(
-        &mut self,
-        firings: &[(Timer, Firing)],
-    ) -> Result<Vec<BTreeSet<JobId>>, Fault> {
-        let all: Vec<&SlotRecord> = firings.iter().flat_map(|(_, firing)| &firing.records).collect();
-        let mut kept = self.keep_records(&all).await?.into_iter();
-        let mut decided = Vec::with_capacity(firings.len());
-        for (timer, firing) in firings {
-            let mut of_timer = BTreeSet::new();
-            for (record, is_kept) in firing.records.iter().zip(kept.by_ref()) {
-                // A trigger is a wish of its own, whatever else there is of its instant. And the job by which a slot was
-                // busy is another slot's, which may be new.
-                if !is_kept && record.origin != Origin::Trigger {
-                    of_timer.extend(record.job());
-                    self.keep_before(record, &timer.agreed.schedule).await?;
-                }
-            }
-            decided.push(of_timer);
-        }
-        Ok(decided)
-    }
-
-    /// Lets a slot stand for earlier ones that gets its job: one that is on record without a job gets none.
-    pub(super) async fn pass_by(&mut self, firings: &mut [(Timer, Firing)]) -> Result<(), Fault> {
-        let now = self.now;
-        for _ in 0..limits::SLOTS_COUNTED {
-            let mut standing: Vec<(Timestamp, &mut (Timer, Firing))> = firings
-                .iter_mut()
-                .filter_map(|one| one.1.stands_for_others().map(|into| (into, one)))
-                .collect();
-            if standing.is_empty() {
-                break;
-            }
-            let slots: Vec<i64> = standing.iter().map(|(into, _)| into.as_micros()).collect();
-            let names: Vec<String> =
-                standing.iter().map(|(_, (timer, _))| timer.name().as_str().to_owned()).collect();
-            let found = self.read(vec![Query::new(ARE_WITHOUT_JOB).with(slots).with(names)]).await?;
-            let without: BTreeSet<i64> = found.iter().flatten().map(|row| row.get(0)).collect();
-            if without.is_empty() {
-                break;
-            }
-            for ((_, (timer, firing)), nth) in standing.iter_mut().zip(1..) {
-                if without.contains(&nth) {
-                    firing.pass_by(timer, now);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Keeps as much of a record of many slots as lies before those that are on record.
-    async fn keep_before(&mut self, record: &SlotRecord, schedule: &Schedule) -> Result<(), Fault> {
-        let mut left = record.without_last(schedule);
-        for _ in 1..limits::SLOTS_COUNTED {
-            let Some(record) = left else { break };
-            if self.keep_records(&[&record]).await? == [true] {
-                break;
-            }
-            left = record.without_last(schedule);
-        }
-        Ok(())
-    }
-
-    /// Keeps records, each if there is none at its place. Answers of each whether there was none.
-    async fn keep_records(&mut self, records: &[&SlotRecord]) -> Result<Vec<bool>, Fault> {
-        if records.is_empty() {
-            return Ok(Vec::new());
-        }
-        let written = self.read(vec![record(records)]).await?;
-        let place = |row: &Row| (row.get::<_, i64>(0), row.get::<_, String>(1), row.get::<_, i16>(2));
-        let mut written: BTreeSet<_> = written.iter().flatten().map(place).collect();
-        let place = |record: &&SlotRecord| {
-            (record.last.as_micros(), record.timer.as_str().to_owned(), origin_code(record.origin))
-        };
-        // Of two at one place the first is kept.
-        Ok(records.iter().map(|record| written.remove(&place(record))).collect())
-    }
-
-    /// Those of these slots that have no record of a job by schedule.
-    pub(super) async fn without_run(
-        &mut self,
-        timer: &Name,
-        mut slots: Vec<Timestamp>,
-    ) -> Result<Vec<Timestamp>, Fault> {
-        let micros: Vec<i64> = slots.iter().map(|slot| slot.as_micros()).collect();
-        let look = Query::new(HAVE_RUN).with(micros).with(timer.as_str().to_owned());
-        let have_run = self.read(vec![look]).await?;
-        let have_run: BTreeSet<i64> = have_run.iter().flatten().map(|row| row.get(0)).collect();
-        slots.retain(|slot| !have_run.contains(&slot.as_micros()));
-        Ok(slots)
-    }
+/// Finds the fates of scheduled slots.
+pub(super) fn have_run(slots: &[(&Name, Timestamp)]) -> Query {
+    let last: Vec<i64> = slots.iter().map(|(_, slot)| slot.as_micros()).collect();
+    let names: Vec<String> = slots.iter().map(|(timer, _)| timer.as_str().to_owned()).collect();
+    Query::new(HAVE_RUN).with(last).with(names)
 }
 
-fn record(records: &[&SlotRecord]) -> Query {
+/// Reads for each slot if its record says that it got its job.
+pub(super) fn read_have_run(slots: usize, rows: &[Row]) -> Vec<Option<bool>> {
+    let found: BTreeMap<i64, bool> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    (1..).take(slots).map(|nth| found.get(&nth).copied()).collect()
+}
+
+/// Reads for each record that [`add`] wrote if its place had none. Of two records for one place, the first is added.
+pub(super) fn read_added(records: &[&SlotRecord], rows: &[Row]) -> Vec<bool> {
+    let place = |row: &Row| (row.get::<_, i64>(0), row.get::<_, String>(1), row.get::<_, i16>(2));
+    let mut added: BTreeSet<_> = rows.iter().map(place).collect();
+    let place = |record: &&SlotRecord| {
+        (record.last.as_micros(), record.timer.as_str().to_owned(), origin_code(record.origin))
+    };
+    records.iter().map(|record| added.remove(&place(record))).collect()
+}
+
+/// Adds each record whose place has none.
+pub(super) fn add(records: &[&SlotRecord]) -> Query {
     // A count of one tells that the ID that follows from the slot has version 8.
     let is_one = |record: &SlotRecord| record.first == record.last && record.count == Some(1);
     let job = |record: &SlotRecord| {
@@ -167,7 +88,7 @@ fn record(records: &[&SlotRecord]) -> Query {
 
 /// Keeps a record as it was copied.
 pub(crate) fn copied(copied: &SlotRecord) -> Query {
-    record(&[copied])
+    add(&[copied])
 }
 
 /// Removes old records, the first made first.
@@ -353,14 +274,5 @@ fn no_such(what: &str, code: i16) -> Fault {
 }
 
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 9] = [
-    RECORD,
-    ALL_OLDEST,
-    ALL_NEWEST,
-    OF_ONE_OLDEST,
-    OF_ONE_NEWEST,
-    PRUNE,
-    ARE_LEFT,
-    HAVE_RUN,
-    ARE_WITHOUT_JOB,
-];
+pub(super) const STATEMENTS: [&str; 8] =
+    [RECORD, ALL_OLDEST, ALL_NEWEST, OF_ONE_OLDEST, OF_ONE_NEWEST, PRUNE, ARE_LEFT, HAVE_RUN];

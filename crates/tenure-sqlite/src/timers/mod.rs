@@ -1,35 +1,31 @@
-//! Timers: what is asked of them. The domain decides, and what it decides is written in one go.
+//! Timers: the loops over several of them, and what to do about an unreadable one. `engine::timers` has the rules.
 
 mod agreed;
 mod aside;
-mod firing;
 mod row;
 mod slots;
+mod txn;
 mod views;
 
 use rusqlite::{Connection, Error, Result, params};
-use tenure_core::{
-    Edited, HostId, Name, NewTimer, Refused, SlotRecord, Timer, Timestamp, backfill, edit, fire, limits,
-    past_slots, pause, remove, resume, start, trigger,
-};
-use tenure_store::{
-    Brought, Fired, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerSeen, TimerSet, is_over,
-};
+use tenure_core::{HostId, Name, NewTimer, Timestamp, limits};
+use tenure_store::engine::at_once;
+use tenure_store::engine::timers::{self, Set, Written};
+use tenure_store::{Brought, Fired, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerSeen, TimerSet};
 
-use crate::fault::{is_unreadable, unreadable};
-use crate::rows::find;
+use crate::fault::{is_unreadable, of_timer, unreadable};
 use crate::value;
 use crate::writing::Writing;
 
 pub(crate) use aside::Aside;
-#[cfg(test)]
-pub(crate) use firing::OPEN_JOB;
 pub(crate) use row::keep_copied;
 #[cfg(test)]
 pub(crate) use row::{AGREE, BY_NAME, REVISION, STAND};
 #[cfg(test)]
 pub(crate) use slots::{ALL_NEWEST, ALL_OLDEST, FIRST_KEPT, OF_ONE_NEWEST, OF_ONE_OLDEST, PRUNE, RECORD};
 pub(crate) use slots::{keep_copied as keep_slot, page as slots};
+#[cfg(test)]
+pub(crate) use txn::PROGRESS;
 #[cfg(test)]
 pub(crate) use views::PAGE;
 pub(crate) use views::{one, page};
@@ -69,58 +65,26 @@ impl Writing<'_> {
         timers: &[NewTimer],
         starts: Option<HostId>,
     ) -> Result<Vec<TimerSet>> {
-        let (mut set, mut brought) = (Vec::with_capacity(timers.len()), Brought::default());
+        let (mut outcomes, mut brought) = (Vec::with_capacity(timers.len()), Brought::default());
         for new in timers {
             if brought.is_enough() {
                 break;
             }
-            let (outcome, more) = match self.apart(|this| this.set_timer(new, starts))? {
-                Ok(done) => done,
-                Err(error) if timers.len() > 1 => (self.pass_timer_by(&new.name, error)?, Brought::default()),
+            let set = match self.apart(|this| this.set_timer(new, starts))? {
+                Ok(set) => set,
+                Err(error) if timers.len() > 1 => self.pass_timer_by(&new.name, error)?,
                 Err(error) => return Err(error),
             };
-            set.push(outcome);
-            brought.jobs += more.jobs;
-            brought.records += more.records;
+            outcomes.push(set.outcome);
+            brought.jobs += set.brought.jobs;
+            brought.records += set.brought.records;
         }
-        Ok(set)
+        Ok(outcomes)
     }
 
-    /// Sets a timer. Answers also how many jobs and records that brought.
-    fn set_timer(&mut self, new: &NewTimer, starts: Option<HostId>) -> Result<(TimerSet, Brought)> {
-        let mut brought = Brought::default();
-        let there = row::find(self.conn, &new.name)?;
-        if starts.is_none() && is_over(new, there.as_ref(), self.now) {
-            return Ok((TimerSet::Over { now: self.now }, brought));
-        }
-        let set = match there {
-            None => {
-                let timer = Timer::accepted(new.clone(), self.now);
-                row::agree(self.conn, &timer)?;
-                row::stand(self.conn, &timer)?;
-                TimerSet::New
-            }
-            Some(timer) => match edit(&timer, &self.open_jobs(&timer)?, new.clone(), self.now) {
-                Edited::Same => TimerSet::Same,
-                Edited::Outdated { by } => return Ok((TimerSet::Outdated { by }, brought)),
-                Edited::Changed(firing) => {
-                    row::agree(self.conn, &firing.timer)?;
-                    brought.records += firing.records.len();
-                    brought.jobs += self.write_firing(&timer, *firing)?;
-                    TimerSet::Changed
-                }
-            },
-        };
-        if let (Some(host), Some(timer)) = (starts, row::find(self.conn, &new.name)?) {
-            let firing = start(&timer, &self.open_jobs(&timer)?, host.drawn_at(), self.now);
-            // Each host that starts says so: most find nothing to write.
-            if firing.timer != timer || !firing.records.is_empty() {
-                brought.records += firing.records.len();
-                brought.jobs += self.write_firing(&timer, firing)?;
-            }
-        }
-        self.news.due |= set != TimerSet::Same;
-        Ok((set, brought))
+    fn set_timer(&mut self, new: &NewTimer, starts: Option<HostId>) -> Result<Set> {
+        let before = row::find(self.conn, &new.name)?;
+        at_once(timers::set(self, before, new, starts)).map_err(|error| of_timer(&new.name, error))
     }
 
     /// Changes a timer, if it is as it was seen.
@@ -134,7 +98,7 @@ impl Writing<'_> {
             return Ok(TimerEdited::Otherwise);
         }
         Ok(match edit {
-            TimerEdit::Set(new) => TimerEdited::Set(self.set_timer(new, None)?.0),
+            TimerEdit::Set(new) => TimerEdited::Set(self.set_timer(new, None)?.outcome),
             TimerEdit::Act(act) => TimerEdited::Acted(self.change_timer(name, act)?),
         })
     }
@@ -149,9 +113,9 @@ impl Writing<'_> {
             }
             fired.timers += 1;
             match self.apart(|this| this.fire_one(name))? {
-                Ok((jobs, records)) => {
-                    fired.jobs += jobs;
-                    fired.records.extend(records);
+                Ok(written) => {
+                    fired.jobs += written.jobs;
+                    fired.records.extend(written.records);
                     self.memory.timers_aside.forget(name);
                 }
                 Err(error) => self.set_timer_aside(name, *wake, &error)?,
@@ -178,75 +142,39 @@ impl Writing<'_> {
         Ok(ripe)
     }
 
-    /// Answers how many jobs that came to, and the records.
-    fn fire_one(&mut self, name: &str) -> Result<(usize, Vec<SlotRecord>)> {
+    fn fire_one(&mut self, name: &str) -> Result<Written> {
         let name = Name::new("timer", name).map_err(unreadable)?;
-        let Some(timer) = row::find(self.conn, &name)? else {
-            return Err(unreadable("its definition"));
-        };
-        let firing = fire(&timer, &self.open_jobs(&timer)?, self.now);
-        self.write_told(&timer, firing)
+        let timer = row::find(self.conn, &name)?.ok_or_else(|| unreadable("its definition"))?;
+        let mut decided = at_once(timers::decide(self, vec![Ok(timer)], |_| false))?;
+        match decided.errors.pop().flatten() {
+            Some(error) => Err(error),
+            None => at_once(timers::write(self, decided.firings)),
+        }
     }
 
-    /// Does what somebody wants of a timer.
+    /// Performs an action on a timer.
     pub(crate) fn change_timer(&mut self, name: &Name, act: &TimerAct) -> Result<TimerOutcome> {
         if *act == TimerAct::Remove {
-            // It need not be readable for that.
             return self.remove_timer(name);
         }
-        let Some(timer) = row::find(self.conn, name)? else { return Ok(TimerOutcome::NotFound) };
-        let open = self.open_jobs(&timer)?;
-        let firing = match act {
-            TimerAct::Remove => return self.remove_timer(name),
-            TimerAct::Pause { reason } => pause(&timer, &open, reason, self.now),
-            TimerAct::Resume => resume(&timer, &open, self.now),
-            TimerAct::Trigger { id, args, owner } => {
-                if let Some(stored) = find(self.conn, *id)? {
-                    let is_own = stored.job.terms.slot.as_ref().is_some_and(|slot| slot.is_trigger_of(name));
-                    return Ok(if is_own {
-                        TimerOutcome::Triggered(*id)
-                    } else {
-                        TimerOutcome::IdTaken(*id)
-                    });
-                }
-                return match trigger(&timer, &open, *id, args.clone(), self.now) {
-                    Ok(firing) => {
-                        self.write_firing(&timer, firing.owned_by(owner.clone()))?;
-                        Ok(TimerOutcome::Triggered(*id))
-                    }
-                    Err(Refused::Busy { job }) => Ok(TimerOutcome::Busy(job)),
-                };
-            }
-            TimerAct::Backfill { from, to, again } => {
-                let mut past = past_slots(&timer, (*from, *to), self.now);
-                if !again {
-                    past.slots = slots::without_run(self.conn, name, past.slots)?;
-                }
-                let step = backfill(&timer, &open, &past.slots, self.now);
-                let jobs = self.write_firing(&timer, step)?;
-                return Ok(TimerOutcome::Backfilled { jobs, next: past.next });
-            }
-        };
-        self.write_firing(&timer, firing)?;
-        self.news.due = true;
-        Ok(TimerOutcome::Done)
+        match row::find(self.conn, name)? {
+            Some(timer) => at_once(timers::act(self, &timer, act)).map_err(|error| of_timer(name, error)),
+            None => Ok(TimerOutcome::NotFound),
+        }
     }
 
-    /// Removes a timer and records what it leaves undecided. One that cannot be read can be removed as well: nobody
-    /// knows what it leaves.
+    /// Removes a timer, which need not be readable: then its undecided slots get no record.
     fn remove_timer(&mut self, name: &Name) -> Result<TimerOutcome> {
-        if let Err(error) = self.apart(|this| this.record_left_by(name))? {
+        if let Err(error) = self.apart(|this| this.record_rest(name))? {
             tracing::warn!(timer = %name, %error, "removing an unreadable timer without recording its skipped runs");
         }
         let is_gone = row::remove(self.conn, name)?;
         Ok(if is_gone { TimerOutcome::Done } else { TimerOutcome::NotFound })
     }
 
-    fn record_left_by(&mut self, name: &Name) -> Result<()> {
-        let Some(timer) = row::find(self.conn, name)? else { return Ok(()) };
-        let left = remove(&timer, &self.open_jobs(&timer)?, self.now);
-        slots::record_all(self.conn, &left, &timer.agreed.schedule)?;
-        Ok(())
+    fn record_rest(&mut self, name: &Name) -> Result<()> {
+        let timer = row::find(self.conn, name)?;
+        timer.map_or(Ok(()), |timer| at_once(timers::record_rest(self, &timer)))
     }
 
     /// Does something about one timer. If that meets what cannot be read, nothing of it stays, and all else does.
@@ -265,10 +193,10 @@ impl Writing<'_> {
         }
     }
 
-    fn pass_timer_by(&self, name: &Name, error: Error) -> Result<TimerSet> {
+    fn pass_timer_by(&self, name: &Name, error: Error) -> Result<Set> {
         let Some(by) = row::revision(self.conn, name)? else { return Err(error) };
         tracing::error!(timer = %name, %error, "unreadable timer was not changed; update this program");
-        Ok(TimerSet::Outdated { by })
+        Ok(Set { outcome: TimerSet::Outdated { by }, brought: Brought::default(), written: None })
     }
 
     /// Leaves a ripe timer to others, or to this program once it is updated, so that it does not stop those behind it.

@@ -1,10 +1,8 @@
 //! Records of slots: adding to them, reading them by page, and pruning them.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, params};
-use tenure_core::schedule::Schedule;
 use tenure_core::{Fate, JobId, Name, Origin, Skipped, SlotRecord, Timestamp, limits};
 use tenure_store::{Order, Pruned, SlotCursor, SlotPage, SlotsAsk};
 
@@ -38,57 +36,21 @@ pub(crate) const FIRST_KEPT: &str =
 pub(crate) const PRUNE: &str = "DELETE FROM timer_slot INDEXED BY timer_slot_at
      WHERE (at, last, timer, origin) < (?1, ?2, ?3, ?4) AND last < ?5";
 
-/// By the codes of the schedule and of a slot that ran.
-pub(crate) const HAS_RUN: &str = "SELECT EXISTS (SELECT 1 FROM timer_slot
-     WHERE last = ?1 AND timer = ?2 AND origin = 0 AND fate = 0)";
-
-/// By the codes of the schedule and of a slot that ran.
-pub(crate) const IS_WITHOUT_JOB: &str = "SELECT EXISTS (SELECT 1 FROM timer_slot
-     WHERE last = ?1 AND timer = ?2 AND origin = 0 AND fate <> 0)";
+/// By the code of the schedule. A slot with fate 0 ran.
+pub(crate) const HAS_RUN: &str =
+    "SELECT fate = 0 FROM timer_slot WHERE last = ?1 AND timer = ?2 AND origin = 0";
 
 /// Before every origin, and behind every one.
 const NO_ORIGIN: i64 = -1;
 const EVERY_ORIGIN: i64 = i64::MAX;
 
-/// Keeps what became of slots. A slot of which that is on record keeps its record.
-pub(super) fn record_all(
-    conn: &Connection,
-    records: &[SlotRecord],
-    schedule: &Schedule,
-) -> Result<BTreeSet<JobId>> {
-    let mut decided = BTreeSet::new();
-    for record in records {
-        let is_kept = keep(conn, record)?;
-        // A trigger is a wish of its own, whatever else there is of its instant. And the job by which a slot was busy is
-        // another slot's, which may be new.
-        if !is_kept && record.origin != Origin::Trigger {
-            decided.extend(record.job());
-            keep_before(conn, record, schedule)?;
-        }
-    }
-    Ok(decided)
-}
-
-/// Keeps as much of a record of many slots as lies before those that are on record.
-fn keep_before(conn: &Connection, record: &SlotRecord, schedule: &Schedule) -> Result<()> {
-    let mut left = record.without_last(schedule);
-    for _ in 1..limits::SLOTS_COUNTED {
-        let Some(record) = left else { break };
-        if keep(conn, &record)? {
-            break;
-        }
-        left = record.without_last(schedule);
-    }
-    Ok(())
-}
-
 /// Keeps a record as it was copied.
 pub(crate) fn keep_copied(conn: &Connection, record: &SlotRecord) -> Result<()> {
-    keep(conn, record).map(drop)
+    add(conn, record).map(drop)
 }
 
-/// Keeps a record, if there is none at its place. Answers whether there was none.
-fn keep(conn: &Connection, record: &SlotRecord) -> Result<bool> {
+/// Adds a record, if its place has none. Returns true if it was added.
+pub(super) fn add(conn: &Connection, record: &SlotRecord) -> Result<bool> {
     // A count of one tells that the ID that follows from the slot has version 8.
     let is_one = record.first == record.last && record.count == Some(1);
     let (fate, job) = fate_code(&record.fate);
@@ -107,22 +69,10 @@ fn keep(conn: &Connection, record: &SlotRecord) -> Result<bool> {
     Ok(written > 0)
 }
 
-/// Those of these slots that have no record of a job by schedule.
-pub(super) fn without_run(conn: &Connection, timer: &Name, slots: Vec<Timestamp>) -> Result<Vec<Timestamp>> {
-    let mut has_run = conn.prepare_cached(HAS_RUN)?;
-    let mut left = Vec::with_capacity(slots.len());
-    for slot in slots {
-        if !has_run.query_row(params![slot.as_micros(), timer.as_str()], |row| row.get::<_, bool>(0))? {
-            left.push(slot);
-        }
-    }
-    Ok(left)
-}
-
-/// Whether a slot of the schedule is on record as one that got no job.
-pub(super) fn is_without_job(conn: &Connection, timer: &Name, slot: Timestamp) -> Result<bool> {
-    let mut is_without_job = conn.prepare_cached(IS_WITHOUT_JOB)?;
-    is_without_job.query_row(params![slot.as_micros(), timer.as_str()], |row| row.get(0))
+/// Returns true if the record of a scheduled slot says that it got its job; `None` without a record.
+pub(super) fn has_run(conn: &Connection, timer: &Name, slot: Timestamp) -> Result<Option<bool>> {
+    let place = params![slot.as_micros(), timer.as_str()];
+    conn.prepare_cached(HAS_RUN)?.query_row(place, |row| row.get(0)).optional()
 }
 
 impl Writing<'_> {

@@ -38,11 +38,11 @@ impl Rows {
             Request::Leases { ask } => Reply::Leases(self.leases.page(&ask, now)),
             Request::Ledger { ask } => Reply::Ledger(self.leases.ledger(&ask)),
             Request::PruneLedger { before } => Reply::PruneLedger(self.leases.prune(before)),
-            Request::SetTimers { timers, starts } => Reply::SetTimers(self.set_timers(timers, starts, now)),
+            Request::SetTimers { timers, starts } => Reply::SetTimers(self.set_timers(&timers, starts, now)),
             Request::Fire { at_most } => Reply::Fire(self.fire(at_most, now)),
-            Request::ChangeTimer { name, act } => Reply::ChangeTimer(self.change_timer(&name, act, now)),
+            Request::ChangeTimer { name, act } => Reply::ChangeTimer(self.change_timer(&name, &act, now)),
             Request::EditTimer { name, seen, edit } => {
-                Reply::EditTimer(self.edit_timer(&name, &seen, edit, now))
+                Reply::EditTimer(self.edit_timer(&name, &seen, &edit, now))
             }
             Request::Timer { name } => Reply::Timer(self.timers.get(&name).cloned()),
             Request::Timers { ask } => Reply::Timers(self.timers.page(&ask, now)),

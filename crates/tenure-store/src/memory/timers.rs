@@ -2,18 +2,20 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::ops::Bound;
+use std::time::Duration;
 
-use tenure_core::schedule::Schedule;
 use tenure_core::{
-    Edited, Firing, HostId, Job, JobId, Name, NewTimer, Open, Origin, Refused, SlotRecord, State, Timer,
-    Timestamp, Why, backfill, edit, fire, limits, past_slots, pause, remove, resume, start, trigger,
+    HostId, Job, JobId, Name, NewJob, NewTimer, Origin, SlotRecord, State, Timer, Timestamp, Why, limits,
 };
 
 use super::rows::Rows;
+use crate::engine::at_once;
+use crate::engine::timers::{self, Progress, TimerTxn, Written};
 use crate::{
     Brought, Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerEdit,
-    TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, TimersAsk, is_over,
+    TimerEdited, TimerOutcome, TimerPage, TimerSeen, TimerSet, TimersAsk,
 };
 
 /// All that is known of timers.
@@ -52,50 +54,24 @@ impl TimerRows {
         (self.rows.len(), self.records.len())
     }
 
-    fn remove(&mut self, name: &Name) {
-        let wake = self.rows.remove(name).and_then(|timer| timer.wake());
-        wake.map(|wake| self.wakes.remove(&(wake, name.clone())));
+    fn remove(&mut self, name: &Name) -> bool {
+        let Some(timer) = self.rows.remove(name) else { return false };
+        timer.wake().map(|wake| self.wakes.remove(&(wake, name.clone())));
+        true
     }
 
-    /// Keeps records, one a slot. Answers the jobs of slots that were on record before: somebody removed a timer and
-    /// set it again while the clock was put back, or asks again for slots of the past. What was decided stays, even if
-    /// the job has long been removed. A trigger is a wish of its own, whatever else there is of its instant.
-    fn record(&mut self, records: Vec<SlotRecord>, schedule: &Schedule) -> BTreeSet<JobId> {
-        let mut decided = BTreeSet::new();
-        for record in records {
-            let is_kept = self.keep_record(&record, schedule);
-            decided.extend(record.job().filter(|_| !is_kept));
-        }
-        decided
+    /// Adds a record, if its place has none. Returns true if it was added.
+    fn add(&mut self, record: &SlotRecord) -> bool {
+        let place = self.records.entry(SlotCursor::of(record));
+        let is_free = matches!(place, Entry::Vacant(_));
+        place.or_insert_with(|| record.clone());
+        is_free
     }
 
-    /// Keeps a record, but for its last slots if they are on record. Answers whether none were.
-    fn keep_record(&mut self, record: &SlotRecord, schedule: &Schedule) -> bool {
-        let mut left = Some(record.clone());
-        for cuts in 0..limits::SLOTS_COUNTED {
-            let Some(record) = left else { return false };
-            match self.records.entry(SlotCursor::of(&record)) {
-                Entry::Vacant(place) => {
-                    place.insert(record);
-                    return cuts == 0;
-                }
-                Entry::Occupied(_) if record.origin == Origin::Trigger => return true,
-                Entry::Occupied(_) => left = record.without_last(schedule),
-            }
-        }
-        false
-    }
-
-    /// Whether the record of a slot of the schedule tells that it had a job.
-    fn has_run(&self, timer: &Name, slot: Timestamp) -> bool {
+    /// Returns true if the record of a scheduled slot says that it got its job; `None` without a record.
+    fn has_run(&self, timer: &Name, slot: Timestamp) -> Option<bool> {
         let place = SlotCursor { slot, timer: timer.clone(), origin: Origin::Schedule };
-        self.records.get(&place).is_some_and(|record| record.job().is_some())
-    }
-
-    /// Whether a slot of the schedule is on record as one that got no job.
-    fn is_without_job(&self, timer: &Name, slot: Timestamp) -> bool {
-        let place = SlotCursor { slot, timer: timer.clone(), origin: Origin::Schedule };
-        self.records.get(&place).is_some_and(|record| record.job().is_none())
+        self.records.get(&place).map(|record| record.job().is_some())
     }
 
     /// When the next timer is ripe.
@@ -164,52 +140,26 @@ impl Rows {
     /// Sets timers, each by itself.
     pub fn set_timers(
         &mut self,
-        timers: Vec<NewTimer>,
+        timers: &[NewTimer],
         starts: Option<HostId>,
         now: Timestamp,
     ) -> Vec<TimerSet> {
-        let (mut set, mut brought) = (Vec::new(), Brought::default());
+        let (mut outcomes, mut brought) = (Vec::new(), Brought::default());
         for new in timers {
             if brought.is_enough() {
                 break;
             }
-            let (outcome, more) = self.set_timer(new, starts, now);
-            set.push(outcome);
-            brought.jobs += more.jobs;
-            brought.records += more.records;
+            let set = self.set_timer(new, starts, now);
+            outcomes.push(set.outcome);
+            brought.jobs += set.brought.jobs;
+            brought.records += set.brought.records;
         }
-        set
+        outcomes
     }
 
-    /// Sets a timer. Answers also how many jobs and records that brought.
-    fn set_timer(&mut self, new: NewTimer, starts: Option<HostId>, now: Timestamp) -> (TimerSet, Brought) {
-        let name = new.name.clone();
-        let mut brought = Brought::default();
-        if starts.is_none() && is_over(&new, self.timers.get(&name), now) {
-            return (TimerSet::Over { now }, brought);
-        }
-        let set = match self.timers.get(&name).cloned() {
-            None => {
-                self.timers.keep(Timer::accepted(new, now));
-                TimerSet::New
-            }
-            Some(timer) => match edit(&timer, &self.open_jobs(&timer), new, now) {
-                Edited::Same => TimerSet::Same,
-                Edited::Outdated { by } => return (TimerSet::Outdated { by }, brought),
-                Edited::Changed(firing) => {
-                    brought.records += firing.records.len();
-                    brought.jobs += self.write_firing(&timer, *firing, now);
-                    TimerSet::Changed
-                }
-            },
-        };
-        if let (Some(timer), Some(host)) = (self.timers.get(&name).cloned(), starts) {
-            let firing = start(&timer, &self.open_jobs(&timer), host.drawn_at(), now);
-            brought.records += firing.records.len();
-            brought.jobs += self.write_firing(&timer, firing, now);
-        }
-        self.news.due = true;
-        (set, brought)
+    fn set_timer(&mut self, new: &NewTimer, starts: Option<HostId>, now: Timestamp) -> timers::Set {
+        let before = self.timers.get(&new.name).cloned();
+        run(timers::set(&mut Txn { rows: self, now }, before, new, starts))
     }
 
     /// Changes a timer, if it is as it was seen.
@@ -217,126 +167,113 @@ impl Rows {
         &mut self,
         name: &Name,
         seen: &TimerSeen,
-        edit: TimerEdit,
+        edit: &TimerEdit,
         now: Timestamp,
     ) -> TimerEdited {
         if !seen.is(self.timers.get(name)) {
             return TimerEdited::Otherwise;
         }
         match edit {
-            TimerEdit::Set(new) => TimerEdited::Set(self.set_timer(*new, None, now).0),
+            TimerEdit::Set(new) => TimerEdited::Set(self.set_timer(new, None, now).outcome),
             TimerEdit::Act(act) => TimerEdited::Acted(self.change_timer(name, act, now)),
         }
     }
 
-    /// Decides what is ripe.
+    /// Decides the slots of ripe timers.
     pub fn fire(&mut self, at_most: usize, now: Timestamp) -> Fired {
         let ripe = self.timers.ripe(now, at_most.min(limits::FIRE_TIMERS));
-        let mut fired = Fired::default();
-        for name in ripe {
-            if fired.brought().is_enough() {
-                break;
-            }
-            let Some(timer) = self.timers.get(&name).cloned() else { continue };
-            let firing = fire(&timer, &self.open_jobs(&timer), now);
-            fired.timers += 1;
-            let (jobs, records) = self.write_told(&timer, firing, now);
-            fired.jobs += jobs;
-            fired.records.extend(records);
-        }
-        fired.ripe_in = self.timers.next().map(|next| next.since(now));
-        fired
+        let ripe = ripe.iter().filter_map(|name| self.timers.get(name).cloned().map(Ok)).collect();
+        let mut txn = Txn { rows: self, now };
+        let decided = run(timers::decide(&mut txn, ripe, |brought| brought.is_enough()));
+        let timers = decided.errors.len();
+        let Written { jobs, records, .. } = run(timers::write(&mut txn, decided.firings));
+        let ripe_in = self.timers.next().map(|next| next.since(now));
+        Fired { timers, jobs, records, ripe_in }
     }
 
-    /// Does what somebody wants of a timer.
-    pub fn change_timer(&mut self, name: &Name, act: TimerAct, now: Timestamp) -> TimerOutcome {
+    /// Performs an action on a timer.
+    pub fn change_timer(&mut self, name: &Name, act: &TimerAct, now: Timestamp) -> TimerOutcome {
         let Some(timer) = self.timers.get(name).cloned() else { return TimerOutcome::NotFound };
-        let open = self.open_jobs(&timer);
-        let firing = match act {
-            TimerAct::Pause { reason } => pause(&timer, &open, &reason, now),
-            TimerAct::Resume => resume(&timer, &open, now),
-            TimerAct::Trigger { id, args, owner } => {
-                if let Some(row) = self.find(id) {
-                    let is_own = row.job.terms.slot.as_ref().is_some_and(|slot| slot.is_trigger_of(name));
-                    return if is_own { TimerOutcome::Triggered(id) } else { TimerOutcome::IdTaken(id) };
-                }
-                return match trigger(&timer, &open, id, args, now) {
-                    Ok(firing) => {
-                        self.write_firing(&timer, firing.owned_by(owner), now);
-                        TimerOutcome::Triggered(id)
-                    }
-                    Err(Refused::Busy { job }) => TimerOutcome::Busy(job),
-                };
-            }
-            TimerAct::Backfill { from, to, again } => {
-                let mut past = past_slots(&timer, (from, to), now);
-                past.slots.retain(|slot| again || !self.timers.has_run(name, *slot));
-                let jobs = self.write_firing(&timer, backfill(&timer, &open, &past.slots, now), now);
-                return TimerOutcome::Backfilled { jobs, next: past.next };
-            }
-            TimerAct::Remove => {
-                self.timers.record(remove(&timer, &open, now), &timer.agreed.schedule);
-                self.timers.remove(name);
-                return TimerOutcome::Done;
-            }
-        };
-        self.write_firing(&timer, firing, now);
-        self.news.due = true;
-        TimerOutcome::Done
+        run(timers::act(&mut Txn { rows: self, now }, &timer, act))
+    }
+}
+
+/// Runs a verb that cannot fail.
+fn run<T>(verb: impl Future<Output = Result<T, Infallible>>) -> T {
+    let Ok(reply) = at_once(verb);
+    reply
+}
+
+/// A call under the lock, at its instant.
+struct Txn<'r> {
+    rows: &'r mut Rows,
+    now: Timestamp,
+}
+
+impl TimerTxn for Txn<'_> {
+    type Error = Infallible;
+
+    fn now(&self) -> Timestamp {
+        self.now
     }
 
-    /// What is known of the jobs that a timer has open.
-    fn open_jobs(&self, timer: &Timer) -> Open {
-        let mut open = Open::default();
-        for id in &timer.open {
-            match self.find(*id).map(|row| &row.job.state) {
-                Some(State::Finished { at, .. }) => open.ended = open.ended.max(Some(*at)),
-                Some(State::Waiting { why: Why::Retry, .. }) if cfg!(mutant = "retry-makes-room") => {}
-                Some(State::Waiting { .. } | State::Blocked { .. } | State::Running { .. }) => {
-                    open.unfinished.push(*id);
-                }
-                // It was removed after its end.
-                None => {}
-            }
-        }
-        open
+    async fn progress(
+        &mut self,
+        ids: Vec<JobId>,
+    ) -> Result<BTreeMap<JobId, Result<Progress, Infallible>>, Infallible> {
+        let found = ids.into_iter().filter_map(|id| Some((id, self.rows.find(id)?)));
+        Ok(found.filter_map(|(id, row)| Some((id, Ok(progress(&row.job.state)?)))).collect())
     }
 
-    /// Writes what was decided about a timer that was so before; answers how many jobs are new.
-    fn write_firing(&mut self, timer: &Timer, firing: Firing, now: Timestamp) -> usize {
-        self.write_told(timer, firing, now).0
+    async fn jobs(&mut self, ids: Vec<JobId>) -> Result<Vec<Job>, Infallible> {
+        Ok(ids.into_iter().filter_map(|id| self.rows.find(id)).map(|row| row.job.clone()).collect())
     }
 
-    /// The same; answers the records as well.
-    fn write_told(&mut self, timer: &Timer, mut firing: Firing, now: Timestamp) -> (usize, Vec<SlotRecord>) {
-        for _ in 0..limits::SLOTS_COUNTED {
-            let into = firing.stands_for_others();
-            if !into.is_some_and(|into| self.timers.is_without_job(timer.name(), into)) {
-                break;
-            }
-            firing.pass_by(timer, now);
-        }
-        let there: Vec<Job> =
-            firing.jobs.iter().filter_map(|new| self.find(new.id)).map(|row| Job::clone(&row.job)).collect();
-        let mut not_wanted = firing.skip_taken(&there);
-        not_wanted.extend(self.timers.record(firing.records.clone(), &timer.agreed.schedule));
-        firing.take_back(&not_wanted, timer, now);
-        let Firing { timer, jobs, cancel, records } = firing;
-        if !cancel.is_empty() {
-            self.cancel_for(timer.name(), cancel, now);
-        }
-        let before = self.last_seq;
-        for job in &jobs {
-            // One that is there already, as it is now or as it was agreed then, is the job of its slot.
-            self.enqueue_slot(job, now);
-        }
-        self.timers.keep(timer);
-        (usize::try_from(self.last_seq - before).unwrap_or(usize::MAX), records)
+    async fn have_run(&mut self, slots: &[(&Name, Timestamp)]) -> Result<Vec<Option<bool>>, Infallible> {
+        Ok(slots.iter().map(|(timer, slot)| self.rows.timers.has_run(timer, *slot)).collect())
     }
 
-    fn cancel_for(&mut self, timer: &Name, jobs: Vec<JobId>, now: Timestamp) {
-        let reason = format!("the next run of timer {timer} is due");
-        let cancel = Change::Cancel { grace: limits::TIMER_GRACE, reason };
-        self.change(&cancel, &Selection::Ids(jobs), now);
+    async fn add_records(&mut self, records: &[&SlotRecord]) -> Result<Vec<bool>, Infallible> {
+        Ok(records.iter().map(|record| self.rows.timers.add(record)).collect())
+    }
+
+    async fn enqueue(&mut self, jobs: &[NewJob]) -> Result<usize, Infallible> {
+        let before = self.rows.last_seq;
+        jobs.iter().for_each(|job| self.rows.enqueue_slot(job, self.now));
+        Ok(usize::try_from(self.rows.last_seq - before).unwrap_or(usize::MAX))
+    }
+
+    async fn cancel(&mut self, ids: Vec<JobId>, grace: Duration, reason: String) -> Result<(), Infallible> {
+        self.rows.change(&Change::Cancel { grace, reason }, &Selection::Ids(ids), self.now);
+        Ok(())
+    }
+
+    async fn insert(&mut self, timer: &Timer) -> Result<(), Infallible> {
+        self.advance(timer).await
+    }
+
+    async fn define(&mut self, timer: &Timer) -> Result<(), Infallible> {
+        self.advance(timer).await
+    }
+
+    async fn advance(&mut self, timer: &Timer) -> Result<(), Infallible> {
+        self.rows.timers.keep(timer.clone());
+        Ok(())
+    }
+
+    async fn remove(&mut self, name: &Name) -> Result<bool, Infallible> {
+        Ok(self.rows.timers.remove(name))
+    }
+
+    fn notify_due(&mut self) {
+        self.rows.news.due = true;
+    }
+}
+
+fn progress(state: &State) -> Option<Progress> {
+    match state {
+        State::Finished { at, .. } => Some(Progress::Ended(Some(*at))),
+        State::Waiting { why: Why::Retry, .. } if cfg!(mutant = "retry-makes-room") => None,
+        State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => Some(Progress::Unfinished),
     }
 }
