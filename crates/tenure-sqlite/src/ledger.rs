@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
-use tenure_core::{LeaseName, LedgerEntry, LedgerNote, Timestamp, What, limits};
+use tenure_core::{Fence, Holder, LeaseName, LedgerEntry, LedgerNote, Timestamp, What, limits};
 use tenure_store::{LedgerAsk, LedgerPage, Order, Pruned};
 
 use crate::fault::{is_unreadable, unreadable};
@@ -28,25 +28,6 @@ pub(crate) const BY_TIME: &str =
     "SELECT number FROM ledger WHERE present IN (0, 1) AND at >= ?1 AND at < ?2 LIMIT ?3 + 0";
 
 impl Writing<'_> {
-    /// Writes down what happened to a lease; answers the note with which an ownership began, if one did.
-    pub(crate) fn note_all(&self, lease: i64, notes: &[LedgerNote]) -> Result<Option<i64>> {
-        let mut began = None;
-        for note in notes {
-            if note.what == What::Refused && self.is_told(lease, note)? {
-                continue;
-            }
-            let number = self.note(lease, note)?;
-            if note.what.begins() {
-                began = Some(number);
-            }
-        }
-        Ok(began)
-    }
-
-    fn note(&self, lease: i64, note: &LedgerNote) -> Result<i64> {
-        self.note_as(lease, note, None, note.what.begins())
-    }
-
     /// Writes a note down, under this number or the next one. `lasts`: whether the ownership does that began with it.
     pub(crate) fn note_as(
         &self,
@@ -75,11 +56,10 @@ impl Writing<'_> {
         ])
     }
 
-    /// Whether this one's refusal is on record.
-    fn is_told(&self, lease: i64, note: &LedgerNote) -> Result<bool> {
-        let host = note.by.host.map(|host| *host.as_bytes());
-        let key = params![lease, value::signed(note.fence.number()), note.by.who, host];
-        self.conn.prepare_cached(TOLD)?.exists(key)
+    /// Returns true if the refusal of a holder is on record.
+    pub(crate) fn is_refused(&self, lease: i64, fence: Fence, by: &Holder) -> Result<bool> {
+        let host = by.host.map(|host| *host.as_bytes());
+        self.conn.prepare_cached(TOLD)?.exists(params![lease, value::signed(fence.number()), by.who, host])
     }
 
     /// The ownership that began with this note is over: it may be pruned when it is old.

@@ -271,7 +271,6 @@ fn wishes_about_leases_and_looks_at_them_scan_and_sort_nothing() {
         leases::PROLONG,
         leases::LINE,
         leases::SIT,
-        leases::STAY,
         leases::STAND_UP,
         leases::GONE,
         leases::INFO,

@@ -32,6 +32,8 @@ const GROUP_ROWS: usize = 10_000;
 
 /// Which part of the last commit's time the next transaction waits for the callers of the last.
 const PATIENCE: u32 = 8;
+/// The writer waits no longer than for so many turns of other threads, about 0.1 s, even if its clock stands still.
+const TURNS: u32 = 100_000;
 
 /// Who shared the last transaction.
 #[derive(Debug, Clone, Copy, Default)]
@@ -96,7 +98,7 @@ impl Writer {
 
     /// The next command, if it is there or company is on its way.
     fn next(&self, gathered: usize, began: Moment, inbox: &mut mpsc::Receiver<Command>) -> Option<Command> {
-        loop {
+        for _ in 0..TURNS {
             if let Ok(command) = inbox.try_recv() {
                 return Some(command);
             }
@@ -106,6 +108,7 @@ impl Writer {
             }
             std::thread::yield_now();
         }
+        None
     }
 
     /// Writes the group. A command that meets a row which this version cannot read is answered so, and

@@ -16,7 +16,7 @@ const SLEWED: u32 = 1_000;
 /// A holder believes in its lease for as long as the latter says. If the former steps ahead, a lease looks
 /// lapsed that its holder still believes in: for as long as it could, it is treated as held. A store looks
 /// at the clock before each call about leases, and shows each lease that it reads to [`Steps::steady`].
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Steps {
     /// What it showed, when, and how long that took to read.
     last: Option<(Timestamp, Moment, Duration)>,

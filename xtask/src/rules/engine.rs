@@ -8,7 +8,7 @@ const STORES: &[&str] =
 
 /// Functions of the domain that only the engine calls. The list grows with each verb that moves there.
 const DECIDE: &[&str] =
-    &["backfill", "edit", "fire", "past_slots", "pause", "remove", "resume", "start", "trigger"];
+    &["backfill", "edit", "fire", "past_slots", "pause", "remove", "resume", "start", "step", "trigger"];
 
 /// Returns a sentence for every function of the domain that a store calls in place of the engine.
 pub fn refused(path: &str, text: &str) -> Vec<String> {
@@ -20,7 +20,7 @@ pub fn refused(path: &str, text: &str) -> Vec<String> {
     decides
         .map(|(line, name)| {
             format!(
-                "{path}:{line}: `{name}` decides about schedules: call `tenure_store::engine::timers` instead"
+                "{path}:{line}: `{name}` decides: call the verbs of `tenure_store::engine` instead"
             )
         })
         .collect()

@@ -4,14 +4,12 @@
 //! locks and reads the rows in the order of their names, a decision in memory, and a round trip that writes all of
 //! it and commits. If something is granted that others had, there is one more in between, see [`read::TAKE`].
 
-mod line;
 mod notice;
 #[cfg(test)]
 mod plans;
 mod read;
 mod row;
 mod task;
-mod turn;
 mod views;
 mod write;
 

@@ -1,11 +1,13 @@
 //! What time alone brings to leases, in bounded steps.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tenure_core::{LeaseName, Timestamp, limits};
+use tenure_store::Fault;
+use tenure_store::engine::leases::Batch;
 
 use super::read::LAPSED;
-use super::turn::{Known, Turn};
 use crate::query::Query;
 use crate::time::Time;
 use crate::value::bound;
@@ -37,37 +39,32 @@ pub(super) fn clear(now: Timestamp) -> Query {
     Query::new(CLEAR).with(now.as_micros()).with(bound(limits::SWEEP_ROWS))
 }
 
-/// Notes lapses, the first first. Answers what puts off the next look at leases that were renewed since they were
-/// to be looked at, and whether there is more to do.
-pub(super) fn notice(turn: &mut Turn<'_>) -> (Option<Query>, bool) {
-    let now = turn.now.at;
+/// Records expired leases, the first first. Returns what puts off the next look at leases that were renewed since they
+/// were to be looked at, and true if there is more to do.
+pub(super) fn notice(
+    batch: &mut Batch<'_, Fault>,
+    numbers: &BTreeMap<LeaseName, i64>,
+) -> (Option<Query>, bool) {
+    let now = batch.now.at;
     let mut lapsed: Vec<(Timestamp, LeaseName)> = Vec::new();
     let mut later: Vec<(i64, i64)> = Vec::new();
-    for (name, known) in &turn.rows {
-        match ends(known, turn) {
+    for (name, number) in numbers {
+        match batch.end(name) {
             Some(at) if at <= now => lapsed.push((at, name.clone())),
-            Some(at) => later.push((known.number, at.as_micros())),
-            None => later.push((known.number, now.after(SET_ASIDE).as_micros())),
+            Some(at) => later.push((*number, at.as_micros())),
+            None => later.push((*number, now.after(SET_ASIDE).as_micros())),
         }
     }
-    let more = turn.rows.len() > limits::SWEEP_ROWS;
+    let more = numbers.len() > limits::SWEEP_ROWS;
     lapsed.sort();
-    let noticed = lapsed.iter().take(limits::SWEEP_ROWS).filter(|(_, name)| turn.notice(name)).count();
+    let noticed = lapsed.iter().take(limits::SWEEP_ROWS).filter(|(_, name)| batch.notice(name)).count();
     let moves = (!later.is_empty()).then(|| {
         Query::new(LOOK_LATER)
             .with(later.iter().map(|(number, _)| *number).collect::<Vec<_>>())
             .with(later.iter().map(|(_, look)| *look).collect::<Vec<_>>())
     });
-    // If nothing could be done about any of them, to call again would not help.
+    // If nothing could be done about any of them, another call would not help.
     (moves, more && noticed + later.len() > 0)
-}
-
-/// When it lapses; `None` if it cannot be read.
-fn ends(known: &Known, turn: &Turn<'_>) -> Option<Timestamp> {
-    let lease = known.before.as_ref().inspect_err(|fault| {
-        tracing::error!(%fault, "unreadable lease; update this program");
-    });
-    turn.now.steps.steady(lease.ok()?.clone()?).until()
 }
 
 #[cfg(test)]

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{Fence, Holder, Lease, LeaseAct, LeaseId, LeaseName};
-use tenure_store::{Fault, LeaseWish};
+use tenure_core::{Fence, Lease, LeaseId, LeaseName};
+use tenure_store::Fault;
+use tenure_store::engine::leases::{self, Place, Reads, Refused};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::line::{Seat, asks_for_line};
 use super::row;
-use super::turn::{Known, Told};
 use crate::fault::unreadable;
 use crate::query::Query;
 use crate::value;
@@ -28,12 +27,12 @@ const LOCK_FREE: &str =
     "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta
      FROM lease WHERE name = ANY ($1) ORDER BY name FOR NO KEY UPDATE SKIP LOCKED";
 const THERE: &str = "SELECT name FROM lease WHERE name = ANY ($1)";
-const LINES: &str = "SELECT l.number, w.id, w.place, w.until
+const LINES: &str = "SELECT u.name, w.id, w.place, w.until
      FROM unnest($1::text[]) u (name)
      CROSS JOIN LATERAL (SELECT number FROM lease WHERE lease.name = u.name LIMIT 1) l
      CROSS JOIN LATERAL (SELECT id, place, until FROM lease_line WHERE lease_line.lease = l.number) w";
-/// Of those who want something: whose refusal is on record.
-const TOLD: &str = "SELECT l.number, l.fence, u.who, u.host
+/// Of the holders that want a lease: those whose refusal is on record.
+const REFUSED: &str = "SELECT u.name, l.fence, u.who, u.host
      FROM unnest($1::text[], $2::text[], $3::uuid[]) u (name, who, host)
      CROSS JOIN LATERAL (SELECT number, fence FROM lease WHERE lease.name = u.name LIMIT 1) l
      CROSS JOIN LATERAL (SELECT FROM ledger e
@@ -58,122 +57,97 @@ pub(super) enum Locked {
     LeaveOut,
 }
 
-/// What some wishes are about.
-#[derive(Debug, Default)]
-pub(super) struct Subject<'w> {
-    names: BTreeSet<&'w LeaseName>,
-    /// Those that somebody wants.
-    wanted: BTreeSet<&'w LeaseName>,
-    /// Those whose line counts.
-    lines: BTreeSet<&'w LeaseName>,
-    wanting: Vec<(&'w LeaseName, &'w Holder)>,
+/// Returns the statements that lock and read these rows.
+pub(super) fn queries(reads: &Reads<'_>, locked: Locked) -> Vec<Query> {
+    let mut queries = Vec::new();
+    if !reads.wanted.is_empty() {
+        queries.push(Query::new(ROOM).with(texts(&reads.wanted)));
+    }
+    match locked {
+        Locked::Wait => queries.push(Query::new(LOCK).with(texts(&reads.names))),
+        Locked::LeaveOut => {
+            queries.push(Query::new(THERE).with(texts(&reads.names)));
+            queries.push(Query::new(LOCK_FREE).with(texts(&reads.names)));
+        }
+    }
+    if !reads.lines.is_empty() {
+        queries.push(Query::new(LINES).with(texts(&reads.lines)));
+    }
+    if !reads.wanting.is_empty() {
+        let names: Vec<String> = reads.wanting.iter().map(|(name, _)| name.as_str().to_owned()).collect();
+        let holders: Vec<String> = reads.wanting.iter().map(|(_, by)| by.who.clone()).collect();
+        let hosts: Vec<Option<Uuid>> =
+            reads.wanting.iter().map(|(_, by)| by.host.map(value::of_host)).collect();
+        queries.push(Query::new(REFUSED).with(names).with(holders).with(hosts));
+    }
+    queries
 }
 
-impl<'w> Subject<'w> {
-    pub(super) fn of(wishes: impl Iterator<Item = &'w LeaseWish>) -> Self {
-        let mut subject = Self::default();
-        for LeaseWish { name, act } in wishes {
-            subject.names.insert(name);
-            if asks_for_line(act) {
-                subject.lines.insert(name);
-            }
-            if let LeaseAct::Acquire { by, .. } = act {
-                subject.wanted.insert(name);
-                subject.wanting.push((name, by));
-            }
-        }
-        subject
-    }
-
-    /// Whether something may be granted.
-    pub(super) fn is_wanted(&self) -> bool {
-        !self.wanted.is_empty()
-    }
-
-    /// What locks and reads it.
-    pub(super) fn queries(&self, locked: Locked) -> Vec<Query> {
-        let mut queries = Vec::new();
-        if self.is_wanted() {
-            queries.push(Query::new(ROOM).with(texts(&self.wanted)));
-        }
-        match locked {
-            Locked::Wait => queries.push(Query::new(LOCK).with(texts(&self.names))),
-            Locked::LeaveOut => {
-                queries.push(Query::new(THERE).with(texts(&self.names)));
-                queries.push(Query::new(LOCK_FREE).with(texts(&self.names)));
-            }
-        }
-        if !self.lines.is_empty() {
-            queries.push(Query::new(LINES).with(texts(&self.lines)));
-        }
-        if self.is_wanted() {
-            let names: Vec<String> = self.wanting.iter().map(|(name, _)| name.as_str().to_owned()).collect();
-            let whos: Vec<String> = self.wanting.iter().map(|(_, by)| by.who.clone()).collect();
-            let hosts: Vec<Option<Uuid>> =
-                self.wanting.iter().map(|(_, by)| by.host.map(value::of_host)).collect();
-            queries.push(Query::new(TOLD).with(names).with(whos).with(hosts));
-        }
-        queries
-    }
-
-    /// What they answered.
-    pub(super) fn read(&self, answers: Vec<Vec<Row>>, locked: Locked) -> Result<Read, Fault> {
-        let mut answers = answers.into_iter().skip(usize::from(self.is_wanted()));
-        let mut left_out = BTreeSet::new();
-        if locked == Locked::LeaveOut {
-            for row in answers.next().unwrap_or_default() {
-                left_out.insert(LeaseName::new(row.get(0)).map_err(unreadable)?);
-            }
-        }
-        let rows = rows(&answers.next().unwrap_or_default());
-        left_out.retain(|name| !rows.contains_key(name));
-        let mut read = Read { rows, told: BTreeSet::new(), left_out };
-        if !self.lines.is_empty() {
-            let mut seats: BTreeMap<i64, Vec<(LeaseId, Seat)>> = BTreeMap::new();
-            for row in answers.next().unwrap_or_default() {
-                let seat = Seat { place: row.get(2), until: value::instant(&row, 3)? };
-                seats.entry(row.get(0)).or_default().push((LeaseId::from(row.get::<_, Uuid>(1)), seat));
-            }
-            for known in read.rows.values_mut() {
-                let line = seats.remove(&known.number).unwrap_or_default();
-                line.into_iter().for_each(|(id, seat)| known.seats.read(id, seat));
-            }
-        }
+/// Reads the answers to the statements of [`queries`].
+pub(super) fn read(reads: &Reads<'_>, answers: Vec<Vec<Row>>, locked: Locked) -> Result<Read, Fault> {
+    let mut answers = answers.into_iter().skip(usize::from(!reads.wanted.is_empty()));
+    let mut left_out = BTreeSet::new();
+    if locked == Locked::LeaveOut {
         for row in answers.next().unwrap_or_default() {
-            let (fence, host) = (value::fence(row.get(1))?, value::host_id(&row, 3));
-            read.told.insert((row.get(0), fence, host, row.get(2)));
+            left_out.insert(LeaseName::new(row.get(0)).map_err(unreadable)?);
         }
-        Ok(read)
     }
+    let mut leases = Leases::read(&answers.next().unwrap_or_default());
+    left_out.retain(|name| !leases.rows.contains_key(name));
+    if !reads.lines.is_empty() {
+        for row in answers.next().unwrap_or_default() {
+            let place = Place { number: row.get(2), until: value::instant(&row, 3)? };
+            let name = LeaseName::new(row.get(0)).map_err(unreadable)?;
+            if let Some(lease) = leases.rows.get_mut(&name) {
+                lease.line.read(LeaseId::from(row.get::<_, Uuid>(1)), place);
+            }
+        }
+    }
+    let mut refused = BTreeSet::new();
+    for row in answers.next().unwrap_or_default() {
+        let name = LeaseName::new(row.get(0)).map_err(unreadable)?;
+        refused.insert((name, value::fence(row.get(1))?, value::host_id(&row, 3), row.get(2)));
+    }
+    Ok(Read { leases, refused, left_out })
 }
 
-/// What was read.
+/// The rows that were read.
 #[derive(Debug)]
 pub(super) struct Read {
-    pub rows: BTreeMap<LeaseName, Known>,
-    pub told: BTreeSet<Told>,
-    /// Those that somebody else keeps locked.
+    pub leases: Leases,
+    pub refused: BTreeSet<Refused>,
+    /// Leases that another transaction keeps locked.
     pub left_out: BTreeSet<LeaseName>,
 }
 
-/// Leases as they were read, by name.
-pub(super) fn rows(rows: &[Row]) -> BTreeMap<LeaseName, Known> {
-    let mut known = BTreeMap::new();
-    for row in rows {
-        let (number, name) = match row::key(row) {
-            Ok(key) => key,
-            // Nobody can have asked for it.
-            Err(fault) => {
-                tracing::error!(%fault, "unreadable lease name; update this program");
-                continue;
-            }
-        };
-        let lease = row::read(row).map_err(|fault| super::of_lease(&name, fault));
-        // It was given its row in this very transaction.
-        let was_held = |lease: &Lease| lease.fence != Fence::NONE || lease.held.is_some();
-        known.insert(name, Known::new(number, lease.map(|lease| Some(lease).filter(was_held))));
+/// Leases as they were read, and the numbers of their rows.
+#[derive(Debug, Default)]
+pub(super) struct Leases {
+    pub rows: BTreeMap<LeaseName, leases::Row<Fault>>,
+    pub numbers: BTreeMap<LeaseName, i64>,
+}
+
+impl Leases {
+    pub(super) fn read(rows: &[Row]) -> Self {
+        let mut leases = Self::default();
+        for row in rows {
+            let (number, name) = match row::key(row) {
+                Ok(key) => key,
+                // No request can name it.
+                Err(fault) => {
+                    tracing::error!(%fault, "unreadable lease name; update this program");
+                    continue;
+                }
+            };
+            let lease = row::read(row).map_err(|fault| super::of_lease(&name, fault));
+            // A row without a fence was made in this very transaction.
+            let was_held = |lease: &Lease| lease.fence != Fence::NONE || lease.held.is_some();
+            let lease = leases::Row::new(lease.map(|lease| Some(lease).filter(was_held)));
+            leases.rows.insert(name.clone(), lease);
+            leases.numbers.insert(name, number);
+        }
+        leases
     }
-    known
 }
 
 fn texts(names: &BTreeSet<&LeaseName>) -> Vec<String> {
@@ -181,4 +155,4 @@ fn texts(names: &BTreeSet<&LeaseName>) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub(super) const STATEMENTS: [&str; 8] = [ROOM, LOCK, LOCK_FREE, THERE, LINES, TOLD, TAKE, LAPSED];
+pub(super) const STATEMENTS: [&str; 8] = [ROOM, LOCK, LOCK_FREE, THERE, LINES, REFUSED, TAKE, LAPSED];

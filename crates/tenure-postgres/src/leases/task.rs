@@ -1,16 +1,16 @@
 //! The task that changes leases: all that waits for it is one transaction.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::{Epoch, LeaseName, LeaseOutcome, Timestamp, limits};
+use tenure_store::engine::leases::{Batch, Now, Reads};
 use tenure_store::{Clock, Fault, LeaseWish, Moment, Steps};
 use tokio_postgres::Row;
 
 use super::notice::{self, Noticed};
-use super::read::{self, Locked, Subject};
-use super::turn::{Now, Turn};
+use super::read::{self, Leases, Locked, Read};
 use super::write;
 use crate::command::Reply;
 use crate::epoch;
@@ -113,43 +113,43 @@ impl LeaseTask {
     }
 
     async fn turn(&mut self, calls: &[Vec<LeaseWish>], locked: Locked) -> Result<Vec<Taken>, Fault> {
-        let subject = Subject::of(calls.iter().flatten());
+        let reads = Reads::of(calls.iter().flatten());
         if calls.iter().all(Vec::is_empty) {
             return Ok(calls.iter().map(|_| Ok(Vec::new())).collect());
         }
         let (time, memory) = (self.link.database.time.clone(), Arc::clone(&self.link.memory));
         let connection = self.link.connection().await?;
         let sent = time.clock().moment();
-        let mut queries = subject.queries(locked);
+        let mut queries = read::queries(&reads, locked);
         queries.push(clock(&time));
         let (mut transaction, mut answers) =
             Transaction::begin(connection, Gate::Open, &time, queries).await?;
         let shown = answers.pop().unwrap_or_default();
         let now = look(&mut self.steps, &time, &mut transaction, shown, sent).await?;
-        let read = subject.read(answers, locked)?;
-        let left_out = read.left_out;
-        let answer = |turn: &mut Turn<'_>| -> Vec<Taken> {
-            let answer =
+        let Read { leases, refused, left_out } = read::read(&reads, answers, locked)?;
+        let decide = |batch: &mut Batch<'_, Fault>| -> Vec<Taken> {
+            let decide =
                 |wishes: &Vec<LeaseWish>| match wishes.iter().find(|wish| left_out.contains(&wish.name)) {
                     Some(wish) => Err(kept_locked(&wish.name)),
-                    None => turn.call(wishes),
+                    None => batch.call(wishes),
                 };
-            calls.iter().map(answer).collect()
+            calls.iter().map(decide).collect()
         };
-        let mut turn = Turn { now, rows: read.rows, told: read.told, notes: Vec::new(), frees: false };
-        let untouched = subject.is_wanted().then(|| turn.clone());
-        let mut taken = answer(&mut turn);
+        let mut batch = Batch::new(now, leases.rows, refused);
+        let untouched = (!reads.wanted.is_empty()).then(|| batch.clone());
+        let mut taken = decide(&mut batch);
         if let Some(mut again) = untouched {
-            let checked_in = checked_in(&turn, &mut transaction).await?;
+            let checked_in = checked_in(&batch, &leases.numbers, &mut transaction).await?;
             if !checked_in.is_empty() {
-                for known in again.rows.values_mut() {
-                    known.checked_in = checked_in.contains(&known.number);
+                for (name, row) in &mut again.rows {
+                    row.is_checked_in =
+                        leases.numbers.get(name).is_some_and(|number| checked_in.contains(number));
                 }
-                turn = again;
-                taken = answer(&mut turn);
+                batch = again;
+                taken = decide(&mut batch);
             }
         }
-        finish(&turn, transaction, &memory).await?;
+        finish(&batch, &leases.numbers, transaction, &memory).await?;
         Ok(taken)
     }
 
@@ -171,14 +171,14 @@ impl LeaseTask {
         let shown = answers.pop().unwrap_or_default();
         let now = look(&mut self.steps, &time, &mut transaction, shown, sent).await?;
         let at = now.at;
-        let rows = read::rows(&answers.pop().unwrap_or_default());
-        let mut turn = Turn { now, rows, told: Default::default(), notes: Vec::new(), frees: false };
-        let (moves, more) = notice::notice(&mut turn);
+        let Leases { rows, numbers } = Leases::read(&answers.pop().unwrap_or_default());
+        let mut batch = Batch::new(now, rows, BTreeSet::new());
+        let (moves, more) = notice::notice(&mut batch, &numbers);
         let mut queries: Vec<Query> = moves.into_iter().collect();
         queries.push(notice::clear(at));
         let cleared = transaction.run(queries).await?;
         let gone = cleared.last().map_or(0, |cleared| usize::try_from(cleared.changed).unwrap_or(0));
-        write::queries(&turn).into_iter().for_each(|query| transaction.write(query));
+        write::queries(&batch, &numbers).into_iter().for_each(|query| transaction.write(query));
         transaction.commit().await?;
         Ok(Noticed { more: more || gone >= limits::SWEEP_ROWS })
     }
@@ -228,10 +228,15 @@ async fn look<'s>(
     Ok(Now { at, epoch, bar, steps })
 }
 
-/// Of the leases that would be granted: those under which somebody has checked in whose transaction has not ended.
-async fn checked_in(turn: &Turn<'_>, transaction: &mut Transaction<'_>) -> Result<Vec<i64>, Fault> {
-    let mut taken: Vec<i64> =
-        turn.rows.values().filter(|known| known.is_taken()).map(|known| known.number).collect();
+/// Returns the leases that would be granted although a transaction has checked in under their last ownership and has
+/// not ended.
+async fn checked_in(
+    batch: &Batch<'_, Fault>,
+    numbers: &BTreeMap<LeaseName, i64>,
+    transaction: &mut Transaction<'_>,
+) -> Result<Vec<i64>, Fault> {
+    let taken = batch.rows.iter().filter(|(_, row)| row.is_taken_over());
+    let mut taken: Vec<i64> = taken.filter_map(|(name, _)| numbers.get(name).copied()).collect();
     if taken.is_empty() {
         return Ok(taken);
     }
@@ -242,16 +247,21 @@ async fn checked_in(turn: &Turn<'_>, transaction: &mut Transaction<'_>) -> Resul
     Ok(taken)
 }
 
-/// Writes what it has come to, and calls out what others may wait for.
-async fn finish(turn: &Turn<'_>, mut transaction: Transaction<'_>, memory: &Memory) -> Result<(), Fault> {
-    if turn.is_idle() {
+/// Writes what a batch has changed, and notifies those that may wait for it.
+async fn finish(
+    batch: &Batch<'_, Fault>,
+    numbers: &BTreeMap<LeaseName, i64>,
+    mut transaction: Transaction<'_>,
+    memory: &Memory,
+) -> Result<(), Fault> {
+    if batch.is_idle() {
         return transaction.roll_back().await;
     }
-    write::queries(turn).into_iter().for_each(|query| transaction.write(query));
+    write::queries(batch, numbers).into_iter().for_each(|query| transaction.write(query));
     let committed = transaction.commit().await;
-    // Also if nobody knows whether it was: whoever looks finds out. Of what is only renewed there is nothing to tell.
-    if turn.frees || !turn.notes.is_empty() {
-        memory.publish(News::of_leases(turn.frees, turn.asks()));
+    // Also after an unknown outcome: a program that looks finds out. A mere renewal concerns only its holder.
+    if batch.frees || !batch.notes.is_empty() {
+        memory.publish(News::of_leases(batch.frees, batch.asks()));
     }
     committed
 }

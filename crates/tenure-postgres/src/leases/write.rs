@@ -1,10 +1,13 @@
-//! What a turn writes: a few statements, however many leases it is about.
+//! Writing what a batch has changed: a few statements, however many leases it is about.
 
-use tenure_core::{Fence, Lease, LeaseId, LedgerNote, Phase, Timestamp};
+use std::collections::BTreeMap;
+
+use tenure_core::{Fence, Lease, LeaseId, LeaseName, Phase, Timestamp};
+use tenure_store::Fault;
+use tenure_store::engine::leases::{self, Batch};
 use uuid::Uuid;
 
 use super::row::{code, meta, micros};
-use super::turn::{Known, Turn};
 use crate::ledger;
 use crate::query::Query;
 use crate::value::{of_host, signed};
@@ -36,22 +39,43 @@ const PAST: &str =
     "UPDATE ledger e SET present = false FROM unnest($1::bigint[], $2::bigint[]) u (lease, fence)
      WHERE e.lease = u.lease AND e.fence = u.fence AND e.present";
 
-/// The statements that write what a turn has come to. What is added to the ledger comes last: its lock is held for
+type Row = leases::Row<Fault>;
+
+/// Returns the statements that write what a batch has changed. Entries of the history come last: their lock is held for
 /// nothing but the commit.
-pub(super) fn queries(turn: &Turn<'_>) -> Vec<Query> {
-    let changed = || turn.rows.values().filter(|known| known.after.is_some());
-    let prolonged: Vec<&Known> = changed().filter(|known| known.is_prolonged()).collect();
-    let others: Vec<&Known> = changed().filter(|known| !known.is_prolonged()).collect();
-    let is_unused = |known: &&Known| known.after.is_none() && matches!(known.before, Ok(None));
-    let unused: Vec<i64> = turn.rows.values().filter(is_unused).map(|known| known.number).collect();
+pub(super) fn queries(batch: &Batch<'_, Fault>, numbers: &BTreeMap<LeaseName, i64>) -> Vec<Query> {
+    let rows: Vec<(i64, &Row)> =
+        batch.rows.iter().filter_map(|(name, row)| Some((*numbers.get(name)?, row))).collect();
+    let changed = rows.iter().copied().filter(|(_, row)| row.after.is_some());
+    let (prolonged, others): (Vec<_>, Vec<_>) = changed.partition(|(_, row)| is_prolonged(row));
+    let is_unused = |(_, row): &&(i64, &Row)| row.after.is_none() && matches!(row.before, Ok(None));
+    let unused: Vec<i64> = rows.iter().filter(is_unused).map(|(number, _)| *number).collect();
     let mut queries = Vec::new();
     queries.extend((!prolonged.is_empty()).then(|| prolong(&prolonged)));
     queries.extend((!others.is_empty()).then(|| change(&others)));
     queries.extend((!unused.is_empty()).then(|| Query::new(UNUSED).with(unused)));
-    queries.extend(lines(turn));
+    queries.extend(lines(&rows));
     queries.extend(past(&others));
-    queries.extend(ledger::add(&notes(turn)));
+    let notes = batch.notes.iter();
+    let notes: Vec<_> =
+        notes.filter_map(|note| Some((*numbers.get(&note.name)?, note, batch.lasts(note)))).collect();
+    queries.extend(ledger::add(&notes));
     queries
+}
+
+/// Returns true if nothing but the end of a lease has changed.
+fn is_prolonged(row: &Row) -> bool {
+    let (Ok(Some(before)), Some(after)) = (&row.before, &row.after) else { return false };
+    let (Some(held), Some(goes_on)) = (&before.held, &after.held) else { return false };
+    let is_held = |phase| matches!(phase, Phase::Held { until: Some(_) });
+    if !is_held(held.phase) || !is_held(goes_on.phase) {
+        return false;
+    }
+    let mut as_before = after.clone();
+    if let Some(held_on) = &mut as_before.held {
+        held_on.phase = held.phase;
+    }
+    as_before == *before
 }
 
 /// Keeps a lease as it was copied. Nobody knows its row yet.
@@ -75,22 +99,21 @@ pub(crate) fn copied(lease: &Lease) -> Query {
         .with(until.filter(|_| ticks))
 }
 
-fn prolong(rows: &[&Known]) -> Query {
-    let column = |value: fn(&Known) -> i64| rows.iter().map(|known| value(known)).collect::<Vec<i64>>();
+fn prolong(rows: &[(i64, &Row)]) -> Query {
+    let until =
+        |row: &Row| row.after.as_ref().and_then(|lease| lease.until()).map_or(0, Timestamp::as_micros);
     Query::new(PROLONG)
-        .with(column(|known| known.number))
-        .with(column(|known| signed(known.fence_before().number())))
-        .with(column(|known| {
-            known.after.as_ref().and_then(|lease| lease.until()).map_or(0, Timestamp::as_micros)
-        }))
+        .with(rows.iter().map(|(number, _)| *number).collect::<Vec<_>>())
+        .with(rows.iter().map(|(_, row)| signed(row.fence_before().number())).collect::<Vec<_>>())
+        .with(rows.iter().map(|(_, row)| until(row)).collect::<Vec<_>>())
 }
 
-fn change(rows: &[&Known]) -> Query {
-    let leases = || rows.iter().filter_map(|known| known.after.as_ref());
+fn change(rows: &[(i64, &Row)]) -> Query {
+    let leases = || rows.iter().filter_map(|(_, row)| row.after.as_ref());
     let held = || leases().map(|lease| lease.held.as_ref());
     Query::new(CHANGE)
-        .with(rows.iter().map(|known| known.number).collect::<Vec<_>>())
-        .with(rows.iter().map(|known| signed(known.fence_before().number())).collect::<Vec<_>>())
+        .with(rows.iter().map(|(number, _)| *number).collect::<Vec<_>>())
+        .with(rows.iter().map(|(_, row)| signed(row.fence_before().number())).collect::<Vec<_>>())
         .with(leases().map(|lease| signed(lease.fence.number())).collect::<Vec<_>>())
         .with(leases().map(|lease| lease.forgotten).collect::<Vec<_>>())
         .with(leases().map(|lease| lease.freed.as_micros()).collect::<Vec<_>>())
@@ -104,12 +127,13 @@ fn change(rows: &[&Known]) -> Query {
         .with(held().map(|held| held.and_then(|held| meta(&held.by))).collect::<Vec<_>>())
 }
 
-fn lines(turn: &Turn<'_>) -> Vec<Query> {
-    let rows = || turn.rows.values();
+fn lines(rows: &[(i64, &Row)]) -> Vec<Query> {
     let gone: Vec<(i64, LeaseId)> =
-        rows().flat_map(|known| known.seats.gone().map(|id| (known.number, id))).collect();
-    let kept: Vec<_> =
-        rows().flat_map(|known| known.seats.kept().map(|(id, seat)| (known.number, id, seat))).collect();
+        rows.iter().flat_map(|(number, row)| row.line.gone().map(|id| (*number, id))).collect();
+    let kept: Vec<_> = rows
+        .iter()
+        .flat_map(|(number, row)| row.line.kept().map(|(id, place)| (*number, id, place)))
+        .collect();
     let mut queries = Vec::new();
     if !gone.is_empty() {
         let stand_up = Query::new(STAND_UP)
@@ -121,35 +145,26 @@ fn lines(turn: &Turn<'_>) -> Vec<Query> {
         let sit = Query::new(SIT)
             .with(kept.iter().map(|(number, ..)| *number).collect::<Vec<_>>())
             .with(kept.iter().map(|(_, id, _)| uuid(*id)).collect::<Vec<_>>())
-            .with(kept.iter().map(|(.., seat)| seat.place).collect::<Vec<_>>())
-            .with(kept.iter().map(|(.., seat)| seat.until.as_micros()).collect::<Vec<_>>());
+            .with(kept.iter().map(|(.., place)| place.number).collect::<Vec<_>>())
+            .with(kept.iter().map(|(.., place)| place.until.as_micros()).collect::<Vec<_>>());
         queries.push(sit);
     }
     queries
 }
 
-/// The ownerships that are over: the notes with which they began may be pruned when they are old.
-fn past(changed: &[&Known]) -> Option<Query> {
-    let is_over = |known: &Known| -> Option<(i64, Fence)> {
-        let before = known.before.as_ref().ok()?.as_ref().filter(|lease| lease.held.is_some())?;
-        let after = known.after.as_ref()?;
-        (after.held.is_none() || after.fence != before.fence).then_some((known.number, before.fence))
+/// Marks ownerships that are over: the notes with which they began may be pruned when they are old.
+fn past(changed: &[(i64, &Row)]) -> Option<Query> {
+    let is_over = |(number, row): &(i64, &Row)| -> Option<(i64, Fence)> {
+        let before = row.before.as_ref().ok()?.as_ref().filter(|lease| lease.held.is_some())?;
+        let after = row.after.as_ref()?;
+        (after.held.is_none() || after.fence != before.fence).then_some((*number, before.fence))
     };
-    let over: Vec<(i64, Fence)> = changed.iter().filter_map(|known| is_over(known)).collect();
+    let over: Vec<(i64, Fence)> = changed.iter().filter_map(is_over).collect();
     (!over.is_empty()).then(|| {
         Query::new(PAST)
             .with(over.iter().map(|(number, _)| *number).collect::<Vec<_>>())
             .with(over.iter().map(|(_, fence)| signed(fence.number())).collect::<Vec<_>>())
     })
-}
-
-/// The notes, each with its lease and whether the ownership lasts that began with it.
-fn notes<'t>(turn: &'t Turn<'_>) -> Vec<(i64, &'t LedgerNote, bool)> {
-    let lasts = |note: &LedgerNote| {
-        let lease = turn.rows.get(&note.name).and_then(|known| known.after.as_ref());
-        lease.is_some_and(|lease| lease.held.is_some() && lease.fence == note.fence)
-    };
-    turn.notes.iter().map(|(number, note)| (*number, note, note.what.begins() && lasts(note))).collect()
 }
 
 pub(super) fn uuid(id: LeaseId) -> Uuid {

@@ -1,26 +1,23 @@
-//! Leases: what is asked of them, decided by the domain and swapped here.
+//! Leases: reading the rows of a batch, and writing what it has changed. `engine::leases` has the rules.
 
 mod line;
 mod row;
 mod views;
 
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Error, OptionalExtension, Result, params};
-use tenure_core::{
-    Fence, Lease, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LeaseRefusal, LedgerNote, Stepped, Timestamp,
-    What, limits, step,
-};
-use tenure_store::LeaseWish;
+use tenure_core::{Fence, LeaseAct, LeaseId, LeaseName, LeaseOutcome, Timestamp, limits};
+use tenure_store::engine::leases::{Batch, Now, Reads, Row};
+use tenure_store::{LeaseWish, Steps};
 
 use crate::fault::{is_unreadable, of_lease};
 use crate::value;
 use crate::writing::Writing;
-use line::acquisition;
 use row::Stored;
 
 #[cfg(test)]
-pub(crate) use line::{GONE, LINE, SIT, STAND_UP, STAY};
+pub(crate) use line::{GONE, LINE, SIT, STAND_UP};
 #[cfg(test)]
 pub(crate) use row::BY_NAME;
 pub(crate) use row::{holder, keep_copied, meta};
@@ -36,61 +33,43 @@ pub(crate) const PROLONG: &str = "UPDATE lease SET until = min(?4 + ttl, ?5)
 pub(crate) const LAPSED: &str = "SELECT name FROM lease WHERE phase = 0 AND until <= ?1
      ORDER BY until, name LIMIT ?2 + 0";
 
-/// How long a lease that this version cannot read is left alone by those who want it.
-const SET_ASIDE: Duration = Duration::from_secs(60);
+/// The leases of a call, as they were read.
+#[derive(Default)]
+struct Leases {
+    rows: BTreeMap<LeaseName, Row<Error>>,
+    known: BTreeMap<LeaseName, Known>,
+}
+
+/// The row of a readable lease.
+struct Known {
+    number: i64,
+    /// The note with which its present ownership began.
+    began: Option<i64>,
+}
 
 impl Writing<'_> {
-    /// Takes wishes about leases, each by itself.
-    ///
-    /// A lease that cannot be read is a fault for whoever asks for it alone. Among others it is answered
-    /// like one that is being broken: nobody can take, renew or change it for now, and the others have
-    /// their answers.
+    /// Decides requests about leases, each by itself.
     pub(crate) fn lease(&mut self, wishes: &[LeaseWish]) -> Result<Vec<LeaseOutcome>> {
-        let mut outcomes = Vec::with_capacity(wishes.len());
-        for wish in wishes {
-            let outcome = match self.take(wish) {
-                Err(error) if is_unreadable(&error) && wishes.len() > 1 => self.pass_by(wish, &error),
-                taken => taken?,
-            };
-            outcomes.push(outcome);
-        }
-        Ok(outcomes)
+        let renewed = self.prolong_all(wishes)?;
+        let rest = wishes.iter().zip(&renewed).filter(|(_, renewed)| renewed.is_none());
+        let rest: Vec<&LeaseWish> = rest.map(|(wish, _)| wish).collect();
+        let mut decided = if rest.is_empty() { Vec::new() } else { self.decide(wishes, &rest)? }.into_iter();
+        Ok(renewed.into_iter().filter_map(|renewed| renewed.or_else(|| decided.next())).collect())
     }
 
-    fn take(&mut self, LeaseWish { name, act }: &LeaseWish) -> Result<LeaseOutcome> {
-        if let LeaseAct::Renew { id, fence, .. } = act
-            && let Some(outcome) = self.prolong(name, *id, *fence)?
-        {
-            return Ok(outcome);
-        }
-        let stored = self.find_lease(name)?;
-        let waiting = acquisition(act);
-        let stand = stored.as_ref().map(|stored| self.stand(stored.number, waiting)).transpose()?;
-        let before = stored.as_ref().map(|stored| &stored.lease);
-        let line = stand.unwrap_or_default().line;
-        let stepped = step(name, before, act, line, self.memory.epoch, self.now);
-        if stepped.frees(before, self.now) {
-            self.call_freed();
-        }
-        let Stepped { outcome, lease, notes, ticket } = stepped;
-        if notes.iter().any(|note| note.what == What::Broke) {
-            self.call_asked()?;
-        }
-        // Who waits, waits for somebody: a name without a row has no line.
-        if let (Some(stored), Some(id), Some(stand)) = (&stored, waiting, stand) {
-            self.seat(stored.number, id, stand, ticket)?;
-        }
-        match (stored, lease) {
-            (Some(stored), Some(lease)) => self.swap(stored, lease, &notes)?,
-            (Some(stored), None) => self.note_all(stored.number, &notes).map(drop)?,
-            (None, Some(lease)) => {
-                let number = row::insert(self.conn, name, self.now)?;
-                let fresh = Lease::fresh(name.clone(), self.now);
-                self.swap(Stored { number, lease: fresh, began: None }, lease, &notes)?;
+    /// Renews what is held and simply goes on. A name with several requests is decided in their order instead.
+    fn prolong_all(&self, wishes: &[LeaseWish]) -> Result<Vec<Option<LeaseOutcome>>> {
+        let mut requests: BTreeMap<&LeaseName, usize> = BTreeMap::new();
+        wishes.iter().for_each(|wish| *requests.entry(&wish.name).or_default() += 1);
+        let prolong = |LeaseWish { name, act }: &LeaseWish| {
+            if let LeaseAct::Renew { id, fence, .. } = act
+                && requests.get(name) == Some(&1)
+            {
+                return self.prolong(name, *id, *fence);
             }
-            (None, None) => {}
-        }
-        Ok(outcome)
+            Ok(None)
+        };
+        wishes.iter().map(prolong).collect()
     }
 
     /// Renews a lease that is held so; `None` if it is not, or not simply.
@@ -102,35 +81,105 @@ impl Writing<'_> {
         Ok(renewed.map(|until| LeaseOutcome::Renewed { until }))
     }
 
-    fn find_lease(&self, name: &LeaseName) -> Result<Option<Stored>> {
-        let found = row::by_name(self.conn)?.query_row([name.as_str()], row::read).optional();
-        let found = found.map_err(|error| of_lease(name, error))?;
-        Ok(found.map(|stored| self.steady(stored)))
-    }
-
-    /// A lease, as it would stand if the clock had not stepped.
-    fn steady(&self, stored: Stored) -> Stored {
-        Stored { lease: self.memory.steps.steady(stored.lease), ..stored }
-    }
-
-    /// Writes what a lease has become, and what is to be told of it.
-    fn swap(&self, before: Stored, lease: Lease, notes: &[LedgerNote]) -> Result<()> {
-        let goes_on = lease.held.is_some() && lease.fence == before.lease.fence;
-        if let (Some(began), false) = (before.began, goes_on) {
-            self.set_past(began)?;
+    /// Decides the rest of a call's requests.
+    fn decide(&mut self, wishes: &[LeaseWish], rest: &[&LeaseWish]) -> Result<Vec<LeaseOutcome>> {
+        let reads = Reads::of(rest.iter().copied());
+        let mut leases = self.read_leases(reads.names.iter().copied())?;
+        for name in &reads.wanted {
+            leases.rows.entry(LeaseName::clone(name)).or_insert_with(|| Row::new(Ok(None)));
         }
-        let begins = self.note_all(before.number, notes)?;
-        let began = begins.or(before.began.filter(|_| goes_on));
-        row::update(self.conn, before.lease.fence, &Stored { number: before.number, lease, began })
+        for name in &reads.lines {
+            if let (Some(known), Some(row)) = (leases.known.get(*name), leases.rows.get_mut(*name)) {
+                line::read(self.conn, known.number, &mut row.line)?;
+            }
+        }
+        let mut refused = BTreeSet::new();
+        for (name, by) in reads.wanting {
+            if let (Some(known), Some(row)) = (leases.known.get(name), leases.rows.get(name))
+                && self.is_refused(known.number, row.fence_before(), by)?
+            {
+                refused.insert((name.clone(), row.fence_before(), by.host, by.who.clone()));
+            }
+        }
+        let steps = self.memory.steps.clone();
+        let mut batch = Batch::new(self.at(&steps), leases.rows, refused);
+        let outcomes = match wishes {
+            [_] => batch.call(wishes)?,
+            _ => rest.iter().map(|wish| batch.decide(wish)).collect(),
+        };
+        self.write_leases(&batch, leases.known)?;
+        Ok(outcomes)
     }
 
-    /// What to answer about a lease that cannot be read, among wishes about others.
-    fn pass_by(&self, wish: &LeaseWish, error: &Error) -> LeaseOutcome {
-        tracing::error!(lease = %wish.name, %error, "unreadable lease; update this program");
-        LeaseOutcome::Refused(LeaseRefusal::Breaking { until: self.now.after(SET_ASIDE) })
+    fn at<'s>(&self, steps: &'s Steps) -> Now<'s> {
+        Now { at: self.now, epoch: self.memory.epoch, bar: self.now, steps }
     }
 
-    /// Writes down which leases have lapsed, the first first; answers whether there are more.
+    fn read_leases<'n>(&self, names: impl Iterator<Item = &'n LeaseName>) -> Result<Leases> {
+        let mut by_name = row::by_name(self.conn)?;
+        let mut leases = Leases::default();
+        for name in names {
+            let row = match by_name.query_row([name.as_str()], row::read).optional() {
+                Ok(None) => continue,
+                Ok(Some(Stored { number, lease, began })) => {
+                    leases.known.insert(name.clone(), Known { number, began });
+                    Row::new(Ok(Some(lease)))
+                }
+                Err(error) if is_unreadable(&error) => Row::new(Err(of_lease(name, error))),
+                Err(error) => return Err(error),
+            };
+            leases.rows.insert(name.clone(), row);
+        }
+        Ok(leases)
+    }
+
+    /// Writes what a batch has changed.
+    fn write_leases(
+        &mut self,
+        batch: &Batch<'_, Error>,
+        mut known: BTreeMap<LeaseName, Known>,
+    ) -> Result<()> {
+        if batch.frees {
+            self.call_freed();
+        }
+        if batch.asks() {
+            self.call_asked()?;
+        }
+        let changed = || batch.rows.iter().filter_map(|(name, row)| Some((name, row, row.after.as_ref()?)));
+        for (name, ..) in changed() {
+            if !known.contains_key(name) {
+                let number = row::insert(self.conn, name, self.now)?;
+                known.insert(name.clone(), Known { number, began: None });
+            }
+        }
+        let mut began: BTreeMap<&LeaseName, i64> = BTreeMap::new();
+        for note in &batch.notes {
+            let Some(known) = known.get(&note.name) else { continue };
+            let (lasts, number) = (batch.lasts(note), known.number);
+            let entry = self.note_as(number, note, None, lasts)?;
+            if lasts {
+                began.insert(&note.name, entry);
+            }
+        }
+        for (name, row, lease) in changed() {
+            let Some(known) = known.get(name) else { continue };
+            let goes_on = lease.held.is_some() && lease.fence == row.fence_before();
+            if let (Some(began), false) = (known.began, goes_on) {
+                self.set_past(began)?;
+            }
+            let began = began.get(name).copied().or(known.began.filter(|_| goes_on));
+            let stored = Stored { number: known.number, lease: lease.clone(), began };
+            row::update(self.conn, row.fence_before(), &stored)?;
+        }
+        for (name, row) in &batch.rows {
+            if let Some(known) = known.get(name) {
+                self.write_places(known.number, &row.line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records leases that have expired, the first first. Returns true if there are more.
     pub(crate) fn notice_lapses(&mut self) -> Result<bool> {
         let most = value::bound(limits::SWEEP_ROWS + 1);
         let names = self
@@ -138,21 +187,14 @@ impl Writing<'_> {
             .prepare_cached(LAPSED)?
             .query_map([self.now.as_micros(), most], |row| row.get(0))?
             .collect::<Result<Vec<String>>>()?;
-        let mut noticed = 0;
-        for name in names.iter().take(limits::SWEEP_ROWS) {
-            let stored = match row::by_name(self.conn)?.query_row([name], row::read) {
-                Err(error) if is_unreadable(&error) => {
-                    tracing::error!(lease = %name, %error, "unreadable lease; update this program");
-                    continue;
-                }
-                found => found?,
-            };
-            let stored = self.steady(stored);
-            let Some((lease, note)) = stored.lease.noticed(self.now) else { continue };
-            self.swap(stored, lease, &[note])?;
-            noticed += 1;
-        }
-        // If none of them could be read, to call again would not help.
+        let lapsed = names.iter().take(limits::SWEEP_ROWS).filter_map(|name| LeaseName::new(name).ok());
+        let lapsed: Vec<LeaseName> = lapsed.collect();
+        let leases = self.read_leases(lapsed.iter())?;
+        let steps = self.memory.steps.clone();
+        let mut batch = Batch::new(self.at(&steps), leases.rows, BTreeSet::new());
+        let noticed = lapsed.iter().filter(|name| batch.notice(name)).count();
+        self.write_leases(&batch, leases.known)?;
+        // If none of them could be read, another call would not help.
         Ok(noticed > 0 && names.len() > limits::SWEEP_ROWS)
     }
 }

@@ -7,6 +7,7 @@
 //! A verb has no clock, no chance and no I/O of its own. Rows in memory or in a file are there at once, so their stores
 //! run a verb with [`at_once`] and never suspend.
 
+pub mod leases;
 pub mod timers;
 
 use std::pin::pin;

@@ -32,7 +32,7 @@ impl Rows {
             Request::Lease { wishes } => {
                 let now = self.leases.look(clock);
                 let Self { leases, news, epoch, .. } = self;
-                Reply::Lease(wishes.iter().map(|wish| leases.take(wish, *epoch, now, news)).collect())
+                Reply::Lease(leases.take(&wishes, *epoch, now, news))
             }
             Request::LeaseInfo { name } => Reply::LeaseInfo(self.leases.info(&name, now)),
             Request::Leases { ask } => Reply::Leases(self.leases.page(&ask, now)),

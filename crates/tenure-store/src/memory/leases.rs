@@ -1,117 +1,146 @@
 //! Leases, who waits for them, and the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::ops::Bound;
 
 use tenure_core::{
-    Epoch, Fence, HostId, Lease, LeaseAct, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, LedgerNote, Line,
-    Stepped, Ticket, Timestamp, What, limits, step,
+    Epoch, Fence, Lease, LeaseId, LeaseName, LeaseOutcome, LedgerEntry, LedgerNote, Phase, Timestamp, What,
+    limits,
 };
 
 use super::news::News;
-use crate::{Clock, LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk, LedgerPage, Order, Pruned, Steps};
+use crate::engine::leases::{Batch, Now, Place, Reads, Refused};
+use crate::{
+    Clock, LeaseInfo, LeasePage, LeaseWish, LeasesAsk, LedgerAsk, LedgerPage, Order, Pruned, Steps, engine,
+};
 
 /// All that is known of names.
 #[derive(Debug, Default)]
 pub(super) struct LeaseRows {
     rows: BTreeMap<LeaseName, Row>,
     ledger: BTreeMap<u64, LedgerNote>,
-    /// Whose refusals are on record: told once for each ownership.
-    told: BTreeSet<(LeaseName, Fence, Option<HostId>, String)>,
+    /// Refusals on record: one for each ownership and holder.
+    refused: BTreeSet<Refused>,
     last_entry: u64,
-    last_seat: u64,
     steps: Steps,
 }
 
 #[derive(Debug)]
 struct Row {
-    /// `None` if somebody waits for a name that was never held.
-    lease: Option<Lease>,
-    line: BTreeMap<LeaseId, Seat>,
-}
-
-/// A place in line.
-#[derive(Debug, Clone, Copy)]
-struct Seat {
-    number: u64,
-    until: Timestamp,
+    lease: Lease,
+    line: BTreeMap<LeaseId, Place>,
 }
 
 impl LeaseRows {
-    /// Reads the clock before wishes are taken.
+    /// Reads the clock before requests are decided.
     pub fn look(&mut self, clock: &dyn Clock) -> Timestamp {
         self.steps.look(clock)
     }
 
-    /// From now on the clock is followed wherever it goes.
+    /// Follows the clock from now on, wherever it goes.
     pub fn follow_the_clock(&mut self) {
         self.steps = Steps::blind();
     }
 
-    /// Takes one wish.
-    pub fn take(&mut self, wish: &LeaseWish, epoch: Epoch, now: Timestamp, news: &mut News) -> LeaseOutcome {
-        let row = self.rows.entry(wish.name.clone()).or_insert(Row { lease: None, line: BTreeMap::new() });
-        row.line.retain(|_, seat| seat.until > now);
-        let line = row.line_before(acquisition(&wish.act));
-        let before = row.lease.clone().map(|lease| self.steps.steady(lease));
-        let stepped = step(&wish.name, before.as_ref(), &wish.act, line, epoch, now);
-        news.freed |= stepped.frees(before.as_ref(), now);
-        let Stepped { outcome, lease, notes, ticket } = stepped;
-        if let Some(id) = acquisition(&wish.act) {
-            row.sit(id, ticket, &mut self.last_seat, now);
-        }
-        row.lease = lease.or(row.lease.take());
-        news.asked |= notes.iter().any(|note| note.what == What::Broke);
-        if row.lease.is_none() && row.line.is_empty() {
-            self.rows.remove(&wish.name);
-        }
-        notes.into_iter().for_each(|note| self.write_down(note));
-        outcome
+    /// Decides the requests of a call.
+    pub fn take(
+        &mut self,
+        wishes: &[LeaseWish],
+        epoch: Epoch,
+        now: Timestamp,
+        news: &mut News,
+    ) -> Vec<LeaseOutcome> {
+        let reads = Reads::of(wishes.iter());
+        let fence = |name: &LeaseName| self.rows.get(name).map_or(Fence::NONE, |row| row.lease.fence);
+        let refused = reads.wanting.iter().map(|(name, by)| {
+            let name = LeaseName::clone(name);
+            (name.clone(), fence(&name), by.host, by.who.clone())
+        });
+        let refused = refused.filter(|refused| self.refused.contains(refused)).collect();
+        let known =
+            reads.names.iter().filter(|name| self.rows.contains_key(**name) || reads.wanted.contains(**name));
+        let rows = known.map(|name| (LeaseName::clone(name), self.read(name))).collect();
+        let mut batch = Batch::new(Now { at: now, epoch, bar: now, steps: &self.steps }, rows, refused);
+        let Ok(outcomes) = batch.call(wishes);
+        news.freed |= batch.frees;
+        news.asked |= batch.asks();
+        let Batch { rows, notes, .. } = batch;
+        self.write(rows, notes);
+        outcomes
     }
 
-    /// Writes down what lapsed, a bounded number, the first first; answers whether there is more.
-    pub fn notice(&mut self, now: Timestamp) -> bool {
-        let steady = |row: &Row| row.lease.clone().map(|lease| self.steps.steady(lease));
-        let lapsed = self.rows.values().filter_map(|row| steady(row)?.noticed(now));
-        let mut lapsed: Vec<(Lease, LedgerNote)> = lapsed.collect();
-        lapsed.sort_by(|(_, one), (_, other)| (one.at, &one.name).cmp(&(other.at, &other.name)));
-        let more = lapsed.len() > limits::SWEEP_ROWS;
-        for (lease, note) in lapsed.into_iter().take(limits::SWEEP_ROWS) {
-            if let Some(row) = self.rows.get_mut(&note.name) {
-                row.lease = Some(lease);
+    fn read(&self, name: &LeaseName) -> engine::leases::Row<Infallible> {
+        let Some(row) = self.rows.get(name) else { return engine::leases::Row::new(Ok(None)) };
+        let mut read = engine::leases::Row::new(Ok(Some(row.lease.clone())));
+        row.line.iter().for_each(|(id, place)| read.line.read(*id, *place));
+        read
+    }
+
+    fn write(&mut self, rows: BTreeMap<LeaseName, engine::leases::Row<Infallible>>, notes: Vec<LedgerNote>) {
+        for (name, changed) in rows {
+            if let Some(lease) = changed.after {
+                match self.rows.get_mut(&name) {
+                    Some(row) => row.lease = lease,
+                    None => self.copied(lease),
+                }
             }
-            self.write_down(note);
+            let Some(row) = self.rows.get_mut(&name) else { continue };
+            changed.line.gone().for_each(|id| _ = row.line.remove(&id));
+            row.line.extend(changed.line.kept());
         }
+        notes.into_iter().for_each(|note| self.write_down(note));
+    }
+
+    /// Records a bounded number of leases that have expired, the first first. Returns true if there are more.
+    pub fn notice(&mut self, epoch: Epoch, now: Timestamp) -> bool {
+        let is_held =
+            |lease: &Lease| lease.held.as_ref().is_some_and(|held| matches!(held.phase, Phase::Held { .. }));
+        let steady = |row: &Row| self.steps.steady(row.lease.clone()).until();
+        let held = self.rows.values().filter(|row| is_held(&row.lease));
+        let expired = held.filter_map(|row| Some((steady(row)?, row.lease.name.clone())));
+        let mut expired: Vec<(Timestamp, LeaseName)> = expired.filter(|(until, _)| *until <= now).collect();
+        expired.sort();
+        let more = expired.len() > limits::SWEEP_ROWS;
+        expired.truncate(limits::SWEEP_ROWS);
+        let rows = expired.iter().map(|(_, name)| (name.clone(), self.read(name))).collect();
+        let now = Now { at: now, epoch, bar: now, steps: &self.steps };
+        let mut batch = Batch::new(now, rows, BTreeSet::new());
+        for (_, name) in &expired {
+            batch.notice(name);
+        }
+        let Batch { rows, notes, .. } = batch;
+        self.write(rows, notes);
         more
     }
 
     /// Keeps a lease as it was copied.
     pub fn copied(&mut self, lease: Lease) {
-        self.rows.insert(lease.name.clone(), Row { lease: Some(lease), line: BTreeMap::new() });
+        self.rows.insert(lease.name.clone(), Row { lease, line: BTreeMap::new() });
     }
 
     /// Keeps an entry of the ledger as it was copied.
     pub fn copied_entry(&mut self, LedgerEntry { number, note }: LedgerEntry) {
-        if note.what == What::Refused {
-            self.told.insert((note.name.clone(), note.fence, note.by.host, note.by.who.clone()));
-        }
         self.last_entry = self.last_entry.max(number);
-        self.ledger.insert(number, note);
+        self.keep_entry(number, note);
     }
 
     /// How many leases are shown, and how many entries there are.
     pub fn totals(&self) -> (usize, usize) {
-        let shown = self.rows.values().filter_map(|row| row.lease.as_ref()).filter(|lease| !lease.forgotten);
+        let shown = self.rows.values().filter(|row| !row.lease.forgotten);
         (shown.count(), self.ledger.len())
     }
 
     fn write_down(&mut self, note: LedgerNote) {
-        let refused = note.what == What::Refused;
-        if refused && !self.told.insert((note.name.clone(), note.fence, note.by.host, note.by.who.clone())) {
-            return;
-        }
         self.last_entry += 1;
-        self.ledger.insert(self.last_entry, note);
+        self.keep_entry(self.last_entry, note);
+    }
+
+    fn keep_entry(&mut self, number: u64, note: LedgerNote) {
+        if note.what == What::Refused {
+            self.refused.insert((note.name.clone(), note.fence, note.by.host, note.by.who.clone()));
+        }
+        self.ledger.insert(number, note);
     }
 
     /// One lease.
@@ -161,8 +190,7 @@ impl LeaseRows {
                 && self
                     .rows
                     .get(&note.name)
-                    .and_then(|row| row.lease.as_ref())
-                    .is_some_and(|lease| lease.held.is_some() && lease.fence == note.fence)
+                    .is_some_and(|row| row.lease.held.is_some() && row.lease.fence == note.fence)
         };
         let old = self.ledger.iter().filter(|(_, note)| note.at < before && !is_present(note));
         let mut numbers: Vec<u64> = old.map(|(number, _)| *number).take(limits::PRUNE_LEDGER + 1).collect();
@@ -171,7 +199,7 @@ impl LeaseRows {
         for number in &numbers {
             let Some(note) = self.ledger.remove(number) else { continue };
             if note.what == What::Refused {
-                self.told.remove(&(note.name, note.fence, note.by.host, note.by.who));
+                self.refused.remove(&(note.name, note.fence, note.by.host, note.by.who));
             }
         }
         Pruned { removed: numbers.len(), more }
@@ -179,50 +207,10 @@ impl LeaseRows {
 }
 
 impl Row {
-    fn line_before(&self, id: Option<LeaseId>) -> Line {
-        let mine = id.and_then(|id| self.line.get(&id)).map(|seat| seat.number);
-        let before = |seat: &&Seat| mine.is_none_or(|mine| seat.number < mine);
-        let count = |seats: usize| u32::try_from(seats).unwrap_or(u32::MAX);
-        Line {
-            ahead: count(self.line.values().filter(before).count()),
-            waiting: count(self.line.len() - usize::from(mine.is_some())),
-        }
-    }
-
-    fn sit(&mut self, id: LeaseId, ticket: Ticket, last_seat: &mut u64, now: Timestamp) {
-        match ticket {
-            Ticket::AsIs => {}
-            Ticket::GivenUp if cfg!(mutant = "place-in-line-stays") => {}
-            Ticket::GivenUp => {
-                self.line.remove(&id);
-            }
-            Ticket::Kept(until) => {
-                if let Some(seat) = self.line.get_mut(&id) {
-                    seat.until = ticket.prolongs(seat.until, now).unwrap_or(seat.until);
-                } else if self.line.len() < limits::LEASE_WAITERS {
-                    *last_seat += 1;
-                    self.line.insert(id, Seat { number: *last_seat, until });
-                }
-            }
-        }
-    }
-
     fn info(&self, now: Timestamp) -> Option<LeaseInfo> {
-        let lease = self.lease.clone().filter(|lease| !lease.forgotten)?;
-        let waiting = self.line.values().filter(|seat| seat.until > now).count();
+        let lease = Some(&self.lease).filter(|lease| !lease.forgotten)?.clone();
+        let waiting = self.line.values().filter(|place| place.until > now).count();
         let state = lease.state(now);
         Some(LeaseInfo { lease, state, waiting: u32::try_from(waiting).unwrap_or(u32::MAX) })
-    }
-}
-
-/// The acquisition that a wish is about, if it may have a place in line.
-fn acquisition(act: &LeaseAct) -> Option<LeaseId> {
-    match act {
-        LeaseAct::Acquire { id, .. } | LeaseAct::Leave { id } => Some(*id),
-        LeaseAct::Renew { .. }
-        | LeaseAct::Change { .. }
-        | LeaseAct::Release { .. }
-        | LeaseAct::Break { .. }
-        | LeaseAct::Forget { .. } => None,
     }
 }

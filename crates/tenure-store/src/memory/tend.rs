@@ -15,7 +15,7 @@ impl Rows {
         let pruned = self.prune(now);
         self.forget_lost_hosts(now);
         self.keys.forget_ended(now, limits::PRUNE_JOBS);
-        let leases_left = self.leases.notice(now);
+        let leases_left = self.leases.notice(self.epoch, now);
         let records_left = self.records.prune(now);
         let more = leases_left
             || records_left
