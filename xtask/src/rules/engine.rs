@@ -19,9 +19,7 @@ pub fn refused(path: &str, text: &str) -> Vec<String> {
     let decides = source.names_after("tenure_core::").into_iter().filter(|(_, name)| DECIDE.contains(name));
     decides
         .map(|(line, name)| {
-            format!(
-                "{path}:{line}: `{name}` decides: call the verbs of `tenure_store::engine` instead"
-            )
+            format!("{path}:{line}: `{name}` decides: call the verbs of `tenure_store::engine` instead")
         })
         .collect()
 }

@@ -14,7 +14,7 @@ pub(crate) const STAND_UP: &str = "DELETE FROM lease_line WHERE lease = ?1 AND i
 pub(crate) const GONE: &str = "DELETE FROM lease_line WHERE (lease, id) IN
      (SELECT lease, id FROM lease_line WHERE until <= ?1 ORDER BY until LIMIT ?2 + 0)";
 
-/// How many expired places make room for a new one. With more than one, those that no upkeep removes cannot pile up.
+/// Number of expired places that make room for a new one. With more than one, those that no upkeep removes cannot pile up.
 const MAKE_ROOM: usize = 2;
 
 /// Reads the line of a lease.

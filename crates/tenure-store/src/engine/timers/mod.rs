@@ -89,7 +89,7 @@ pub struct Set {
 /// Sets a timer. `before` is the timer of its name, if there is one.
 ///
 /// # Errors
-/// Those of the transaction.
+/// Returns an error of the transaction.
 pub async fn set<T: TimerTxn>(
     txn: &mut T,
     before: Option<Timer>,
@@ -151,7 +151,7 @@ impl Set {
 /// Performs an action on a timer.
 ///
 /// # Errors
-/// Those of the transaction.
+/// Returns an error of the transaction.
 pub async fn act<T: TimerTxn>(txn: &mut T, timer: &Timer, act: &TimerAct) -> Result<TimerOutcome, T::Error> {
     let (now, open) = (txn.now(), open_jobs(txn, timer).await?);
     let firing = match act {
@@ -186,7 +186,7 @@ pub async fn act<T: TimerTxn>(txn: &mut T, timer: &Timer, act: &TimerAct) -> Res
 /// Records the slots that passed undecided, before their timer is removed.
 ///
 /// # Errors
-/// Those of the transaction.
+/// Returns an error of the transaction.
 pub async fn record_rest<T: TimerTxn>(txn: &mut T, timer: &Timer) -> Result<(), T::Error> {
     let open = open_jobs(txn, timer).await?;
     let records = remove(timer, &open, txn.now());
@@ -227,7 +227,7 @@ pub struct Decided<E> {
 /// Decides the slots of ripe timers, in order, until they have brought enough. Write the decisions with [`write`].
 ///
 /// # Errors
-/// Those of the transaction.
+/// Returns an error of the transaction.
 pub async fn decide<T: TimerTxn>(
     txn: &mut T,
     ripe: Vec<Result<Timer, T::Error>>,

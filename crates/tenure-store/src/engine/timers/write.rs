@@ -21,7 +21,7 @@ pub struct Written {
 /// Writes what was decided about timers. Each stands beside its decision as it was before.
 ///
 /// # Errors
-/// Those of the transaction.
+/// Returns an error of the transaction.
 pub async fn write<T: TimerTxn>(txn: &mut T, mut firings: Vec<(Timer, Firing)>) -> Result<Written, T::Error> {
     pass_by(txn, &mut firings).await?;
     let taken = skip_taken(txn, &mut firings).await?;
