@@ -1,6 +1,7 @@
 //! `tenure config`: which settings there are, which count, where they were said, and what is wrong with them.
 
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -199,7 +200,8 @@ fn made(file: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let refuse = |source| Failure::Output { path: file.to_owned(), source };
-    match std::fs::OpenOptions::new().write(true).create_new(true).open(file) {
+    // A file that a group can write may contain few settings.
+    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(file) {
         Ok(mut made) => made.write_all(text.as_bytes()).map_err(refuse)?,
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err(Failure::Conflict(format!("{} already exists and was not changed", file.display())));

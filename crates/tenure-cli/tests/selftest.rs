@@ -192,3 +192,21 @@ fn a_worker_sends_jobs_to_a_service_and_its_answer_is_their_end() {
     assert_eq!(tenure(&["worker", "--http", &url, "--exec", "true"]).code, 2);
     assert_eq!(tenure(&["worker", "--http", "nonsense"]).code, 2);
 }
+
+/// Otherwise the proxy could read args and tokens, and answer in place of the service.
+#[test]
+fn a_worker_sends_jobs_to_a_service_on_this_machine_without_the_proxy_of_the_environment() {
+    let folder = tempdir().unwrap();
+    let (_server, address) = served(folder.path());
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let named = format!("http://{}", proxy.local_addr().unwrap());
+    let (url, api) = (service(), format!("http://{address}"));
+    let mut worker = command(&["worker", "--http", &url, "--url", &api], folder.path());
+    worker.envs(["HTTP_PROXY", "http_proxy", "ALL_PROXY"].map(|name| (name, &named)));
+    worker.env_remove("NO_PROXY").env_remove("no_proxy");
+    let _worker = Program::start_command(&mut worker);
+    let sent = tenure(&address, folder.path(), &["submit", "mail", "[7]", "--wait=20s", "--jq", ".state"]);
+    assert_eq!(sent.out, "succeeded\n", "{}", sent.err);
+    proxy.set_nonblocking(true).unwrap();
+    assert!(proxy.accept().is_err(), "the proxy hears nothing");
+}

@@ -24,6 +24,8 @@ pub struct QueueName(Name);
 
 /// The prefix of Tenure's own kinds and queues.
 pub const OWN: &str = "tenure.";
+/// The prefix of the kinds of programs that `tenure run` runs.
+const PROGRAMS: &str = "apps.";
 
 impl Name {
     /// Accepts a name for `field`.
@@ -80,6 +82,12 @@ impl Kind {
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.0.as_str().starts_with(OWN)
+    }
+
+    /// Returns `true` for Tenure's own kinds and those of programs. Clients cannot enqueue such jobs directly.
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        self.is_own() || self.0.as_str().starts_with(PROGRAMS)
     }
 
     /// The name as text.

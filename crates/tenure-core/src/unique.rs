@@ -21,6 +21,12 @@ pub struct Unique {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UniqueKey(pub [u8; 16]);
 
+impl UniqueKey {
+    /// The first bytes of the keys of [reserved kinds](crate::Kind::is_reserved). SQL callers cannot choose such a key, so their jobs
+    /// hold back no job of these kinds, and replace none.
+    pub const RESERVED: [u8; 6] = *b"tenure";
+}
+
 /// How long a unique key is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

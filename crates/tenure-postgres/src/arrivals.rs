@@ -15,7 +15,8 @@ use crate::transaction::Gate;
 use crate::value;
 use crate::writing::Writing;
 
-const ARRIVED: &str = "SELECT a.seq, a.what, a.id, a.by, a.note
+/// A longer note would be cut anyway. SQL could once write one of any length.
+const ARRIVED: &str = "SELECT a.seq, a.what, a.id, a.by, left(a.note, 1025)
      FROM arrival a ORDER BY a.seq, a.what LIMIT $1";
 const IS_DONE: &str = "DELETE FROM arrival WHERE seq = $1 AND what = $2";
 const THERE: &str = "SELECT id FROM job WHERE id = ANY ($1)";

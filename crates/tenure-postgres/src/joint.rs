@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_core::{Due, Fence, JobId, LeaseId, LeaseName, NewJob, OnConflict, Output, Window};
+use tenure_core::{Due, Fence, JobId, LeaseId, LeaseName, NewJob, Output};
 use tenure_store::{Accepted, Answer, Call, Enqueued, Fault, Held, Joint, Prepared, Refusal};
 use uuid::Uuid;
 
@@ -51,36 +51,20 @@ impl PostgresStore {
 
 /// What a function is told of a job.
 fn asked(job: &NewJob) -> Result<Value, Fault> {
-    let terms = &job.terms;
     let mut about = json!({
         "id": value::of_job(job.id),
         "bytes": job.args.as_bytes().len(),
         "kind": job.kind.as_str(),
         "queue": job.queue.as_str(),
         "priority": value::of_priority(job.priority),
-        "gated": terms.are_gated(),
-        "tags": terms.tags.iter().map(|tag| tag.as_str()).collect::<Vec<_>>(),
-        "after": terms.after.iter().flat_map(|after| &after.jobs).map(|id| value::of_job(*id)).collect::<Vec<_>>(),
     });
-    if !terms.are_default() {
-        about["terms"] = value::to_json(&**terms)?.into();
+    if !job.terms.are_default() {
+        about["terms"] = value::to_json(&*job.terms)?.into();
     }
     match job.due {
         Due::Now => {}
         Due::At(at) => about["at"] = at.as_micros().into(),
         Due::In(span) => about["wait"] = value::micros(span).into(),
-    }
-    if let Some(unique) = terms.unique {
-        about["key"] = unique.key.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
-        about["conflict"] = match unique.on_conflict {
-            OnConflict::Return => "return",
-            OnConflict::Reject => "reject",
-            OnConflict::Replace => "replace",
-        }
-        .into();
-        if let Window::For(span) = unique.window {
-            about["key_for"] = value::micros(span).into();
-        }
     }
     Ok(about)
 }

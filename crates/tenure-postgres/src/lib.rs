@@ -36,6 +36,7 @@ mod command;
 mod connection;
 mod connector;
 mod copying;
+mod creators;
 mod database;
 mod enqueue;
 mod epoch;

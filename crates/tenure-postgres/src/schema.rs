@@ -5,6 +5,7 @@ use std::time::Duration;
 use tenure_store::Fault;
 
 use crate::connection::Connection;
+use crate::creators::refuse_foreign;
 use crate::fault::Effect;
 use crate::link::Link;
 use crate::patience::pause;
@@ -36,6 +37,7 @@ const STEPS: &[Step] = &[
     Step { name: "0017_outside", sql: include_str!("migrations/0017_outside.sql") },
     Step { name: "0018_reserved", sql: include_str!("migrations/0018_reserved.sql") },
     Step { name: "0019_granted", sql: include_str!("migrations/0019_granted.sql") },
+    Step { name: "0020_formed", sql: include_str!("migrations/0020_formed.sql") },
 ];
 
 /// How long bringing the schema up to date may take. Whoever has very many jobs may need that.
@@ -109,6 +111,7 @@ pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     connection.be_patient(LONGEST);
     // Somebody else may have done it meanwhile.
     let standing = look(connection, &schema).await?;
+    refuse_foreign(connection, &schema, true).await?;
     if standing.here < known() {
         tracing::info!(%schema, from = standing.here, to = known(), "migrating the schema");
     }
@@ -145,7 +148,8 @@ async fn begin(connection: &mut Connection) -> Result<(), Fault> {
     }
 }
 
-/// How the schema stands. A schema of a later version, or one that this role may not even look at, is refused.
+/// How the schema stands. A schema of a later version, or one that this role may not even look at, is refused. So is one in which
+/// other roles may create functions.
 pub(crate) async fn look(connection: &mut Connection, schema: &str) -> Result<Standing, Fault> {
     let there = connection.read(Query::new(THERE).with(schema.to_owned())).await?;
     let told = |column: usize| there.first().and_then(|row| row.get::<_, Option<bool>>(column));
@@ -155,6 +159,7 @@ pub(crate) async fn look(connection: &mut Connection, schema: &str) -> Result<St
             "this role may not use schema {schema}; its owner can grant access with `tenure db migrate --grant-to ROLE`"
         )));
     }
+    refuse_foreign(connection, schema, false).await?;
     let mut standing = Standing { is_named: told(0), has_record: told(1), here: 0, may_migrate: told(3) };
     if standing.has_record {
         standing.here = were_run(connection).await?;

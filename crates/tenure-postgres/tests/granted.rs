@@ -15,11 +15,11 @@ use crate::given::leases::{acquire, granted, name, renew, wish};
 use crate::given::{host, number, open, options, schema, server, user};
 
 /// All that the guide grants to a role that takes part, by function.
-const TRANSACTIONS: [&str; 4] = ["accept_all", "complete_job_quietly", "check_job", "check_lease"];
-const LEASES: [&str; 3] = ["acquire_lease", "renew_lease", "release_lease"];
+pub(crate) const TRANSACTIONS: [&str; 4] = ["accept_all", "complete_job_quietly", "check_job", "check_lease"];
+pub(crate) const LEASES: [&str; 3] = ["acquire_lease", "renew_lease", "release_lease"];
 
 /// A connection of a new role that may call these functions.
-async fn login(admin: &Client, schema: &str, who: &str, functions: &[&str]) -> Client {
+pub(crate) async fn login(admin: &Client, schema: &str, who: &str, functions: &[&str]) -> Client {
     let role = format!("{who}_of_{schema}");
     let grants = functions.iter().map(|one| format!("GRANT EXECUTE ON FUNCTION {schema}.{one} TO {role};"));
     let grants = grants.collect::<String>();
@@ -36,7 +36,7 @@ async fn fence(client: &Client, call: &str) -> Option<i64> {
     client.query_one(&format!("SELECT {call}"), &[]).await.unwrap().get(0)
 }
 
-async fn refused(client: &Client, sql: &str) -> SqlState {
+pub(crate) async fn refused(client: &Client, sql: &str) -> SqlState {
     client.batch_execute(sql).await.unwrap_err().code().unwrap().clone()
 }
 
@@ -141,7 +141,7 @@ async fn a_granted_role_plants_no_row_that_stops_the_workers() {
         r#","at":-1"#,
         r#","wait":-9000000000000000"#,
         r#","wait":253370764800000000"#,
-        r#","key":"00","key_for":253370764800000000"#,
+        r#","terms":"{\"unique\":{\"key\":[0],\"window\":\"while_unfinished\",\"on_conflict\":\"return\"}}""#,
         r#","priority":101"#,
         r#","kind":"a b""#,
         r#","queue":"a\tb""#,

@@ -106,6 +106,9 @@ impl Only {
         let full = digest.finalize();
         let mut key = [0; 16];
         key.copy_from_slice(&full[..16]);
+        if self.kind && job.kind.is_reserved() {
+            key[..UniqueKey::RESERVED.len()].copy_from_slice(&UniqueKey::RESERVED);
+        }
         Ok(Unique { key: UniqueKey(key), window: self.window, on_conflict: self.on_conflict })
     }
 }
@@ -115,4 +118,33 @@ fn canonical(json: &[u8]) -> Vec<u8> {
     let sorted =
         serde_json::from_slice::<serde_json::Value>(json).and_then(|value| serde_json::to_vec(&value));
     sorted.unwrap_or_else(|_| json.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Args, Due, JobId, Kind, Priority, QueueName, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn only_jobs_of_reserved_kinds_have_a_reserved_key() {
+        let key = |kind: &str, only: Only| {
+            let job = NewJob {
+                id: JobId::new(Timestamp::EPOCH, 1),
+                kind: Kind::new(kind).unwrap(),
+                queue: QueueName::default(),
+                args: Args::new(b"{}".to_vec()).unwrap(),
+                priority: Priority::default(),
+                due: Due::Now,
+                terms: std::sync::Arc::default(),
+            };
+            only.of(&job).unwrap().key.0
+        };
+        let [first, second] = ["apps.a", "apps.b"].map(|kind| key(kind, Only::of_kind()));
+        assert!(first.starts_with(&UniqueKey::RESERVED) && second.starts_with(&UniqueKey::RESERVED));
+        assert_ne!(first, second);
+        assert!(!key("apps", Only::of_kind()).starts_with(&UniqueKey::RESERVED));
+        let shared = || Only::one("k").of_any_kind();
+        assert_eq!(key("apps.a", shared()), key("pay", shared()), "this key is not of a kind");
+    }
 }

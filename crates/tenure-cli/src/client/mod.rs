@@ -20,8 +20,10 @@ use std::time::Duration;
 use axum::body::Body;
 use serde_json::Value;
 use ureq::Agent;
+use ureq::config::ConfigBuilder;
 use ureq::http::{Method, Request, Uri};
 use ureq::tls::TlsConfig;
+use ureq::typestate::AgentScope;
 
 pub(crate) use connect::{Connect, Secret, USUAL, base, bases, secret_in};
 pub(crate) use follow::{AGAIN, Followed, Patience, follow, pause};
@@ -51,7 +53,12 @@ const ANSWER_BYTES: u64 = 1 << 30;
 
 /// Returns true if requests to this server are not encrypted and leave this machine.
 pub(crate) fn is_exposed(base: &str) -> bool {
-    !is_own(base) && base.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http:"))
+    !is_own(base) && !is_socket(base) && !is_encrypted(base)
+}
+
+/// Returns true if requests to this server are encrypted.
+pub(crate) fn is_encrypted(base: &str) -> bool {
+    base.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
 }
 
 /// Whether a server is on this machine.
@@ -62,18 +69,22 @@ fn is_own(base: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Creates what sends requests to one server.
-fn agent(base: &str, connect_within: Duration, tls: &TlsConfig) -> Agent {
+/// Begins the configuration of what sends requests to this server or service: all answers count as they are.
+pub(crate) fn agent_config(base: &str) -> ConfigBuilder<AgentScope> {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
-        .timeout_connect(Some(connect_within))
-        .timeout_per_read(Some(SILENCE.max(WITHIN)))
         .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")));
     // A proxy that the environment names is for other machines.
-    let config = if is_own(base) || is_socket(base) { config.proxy(None) } else { config };
-    let config = if base.starts_with("https:") { config.tls_config(tls.clone()) } else { config };
+    if is_own(base) || is_socket(base) { config.proxy(None) } else { config }
+}
+
+/// Creates what sends requests to one server.
+fn agent(base: &str, connect_within: Duration, tls: &TlsConfig) -> Agent {
+    let config =
+        agent_config(base).timeout_connect(Some(connect_within)).timeout_per_read(Some(SILENCE.max(WITHIN)));
+    let config = if is_encrypted(base) { config.tls_config(tls.clone()) } else { config };
     match socket::path_of(base) {
         Some(path) => socket::agent(config.build(), path),
         None => config.build().new_agent(),
@@ -372,6 +383,13 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tls_settings_count_for_every_spelling_of_the_scheme() {
+        let tls = TlsConfig::builder().use_sni(false).build();
+        let uses_them = |base: &str| !agent(base, CONNECT_WITHIN, &tls).config().tls_config().use_sni();
+        assert!(uses_them("https://a") && uses_them("HTTPS://a") && !uses_them("http://a"));
+    }
 
     #[test]
     fn whatever_somebody_calls_a_thing_stays_one_part_of_a_path() {

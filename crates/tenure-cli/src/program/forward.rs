@@ -8,13 +8,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tenure::{Clock, SystemClock, limits};
 use tenure_program::End;
-use ureq::Agent;
 
 use super::LEASE;
 use super::attend::{LOOK, Manners, Went, located};
 use super::board::{Post, Why};
 use super::result::kept;
-use crate::client::{base, is_exposed};
+use crate::client::{agent_config, base, is_exposed};
 
 /// How long a service has for an answer if its job says nothing else.
 const USUAL: Duration = Duration::from_secs(15 * 60);
@@ -115,12 +114,7 @@ fn went(post: &Post, verdict: (&'static str, Value)) -> Went {
 fn call(post: &Post, url: &str, server: &str) -> Answered {
     let job = &post.job;
     let within = job.timeout_seconds.and_then(|span| Duration::try_from_secs_f64(span).ok());
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .timeout_global(Some(within.unwrap_or(USUAL)))
-        .user_agent(concat!("tenure/", env!("CARGO_PKG_VERSION")));
+    let config = agent_config(url).timeout_global(Some(within.unwrap_or(USUAL)));
     let mut request = config.build().new_agent().post(url).header("content-type", "application/json");
     let attempt = job.attempt.to_string();
     let said = [

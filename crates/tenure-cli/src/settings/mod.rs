@@ -22,7 +22,9 @@ pub(crate) use known::{KNOWN, Kind, NO_ADDRESS, Setting, declarable};
 pub(crate) use layers::{Declaration, Fault, HERE, Layer, Resolved, files, is_kept_apart};
 pub(crate) use schema::schema;
 
-use crate::client::{Client, Connect, ReadOnly, Secret, TlsFiles, USUAL, bases, is_exposed, secret_in};
+use crate::client::{
+    Client, Connect, ReadOnly, Secret, TlsFiles, USUAL, bases, is_encrypted, is_exposed, secret_in,
+};
 use crate::exit::Failure;
 use crate::secrets;
 use layers::{Spoken, Whose};
@@ -182,9 +184,7 @@ impl Settings {
         }
         let read_only = self.context.filter(|_| self.read_only);
         let read_only = read_only.map(|context| ReadOnly::Context(context.value));
-        let is_encrypted =
-            |base: &String| base.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
-        let tls = match self.urls.value.iter().any(is_encrypted) {
+        let tls = match self.urls.value.iter().any(|base| is_encrypted(base)) {
             true => self.tls.config()?,
             false => TlsConfig::default(),
         };

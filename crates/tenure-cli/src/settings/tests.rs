@@ -354,8 +354,17 @@ fn files_for_tls_are_said_by_a_flag_a_variable_or_a_file() {
     assert_eq!((found.cert, found.key), (Some("flag.pem".into()), Some("v.key".into())));
 }
 
-/// Settings with which another user could weaken the protection of a server.
-const WEAKENING: [&str; 12] = [
+/// Settings with which another user could weaken the protection of a server, or change its jobs.
+const WEAKENING: [&str; 21] = [
+    "[queues.billing]\npaused = true\n",
+    "[schedules.evil]\nspec = { every_seconds = 2 }\njob = { kind = \"pay\", queue = \"billing\" }\n",
+    "[oidc]\ngroups_claim = \"nickname\"\n",
+    "[oidc]\nclient_id = \"evil\"\n",
+    "[server]\nsocket_group = \"users\"\n",
+    "[server]\nbind = \"0.0.0.0:8368\"\n",
+    "[server]\nunknown_tokens_per_minute = \"1000000\"\n",
+    "[database]\nurl = \"postgres://evil.example/jobs\"\n",
+    "[database]\nschema = \"evil\"\n",
     "[server]\nauth = \"open\"\n",
     "[server]\nhosts = [\"evil.example\"]\n",
     "[server]\nhide = [\"nothing\"]\n",
@@ -393,7 +402,7 @@ fn a_file_that_others_can_write_does_not_weaken_the_protection() {
         assert!(read(text, 0o644, None).faults.is_empty(), "{text}");
         assert!(read(text, 0o666, Some(&file)).faults.is_empty(), "{text}: named");
     }
-    let harmless = "[server]\nauth = \"tokens\"\nbind = \"127.0.0.1:0\"\n[queues.mail]\nmax_running = 5\n";
+    let harmless = "[server]\nauth = \"tokens\"\n[log]\nlevel = \"info\"\nformat = \"json\"\n";
     assert!(read(harmless, 0o666, None).faults.is_empty());
 }
 

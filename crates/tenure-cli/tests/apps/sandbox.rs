@@ -237,11 +237,12 @@ assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0
 os.execv(sys.argv[1], sys.argv[1:])";
 
-fn without_landlock(stand: &Stand, more: &[&str]) -> Command {
+/// The command of a host that another program starts.
+fn host_behind(starter: &[&str], stand: &Stand, more: &[&str]) -> Command {
     let folder = stand.folder().display().to_string();
     let usual = command(&[&["run", &folder], more].concat(), stand.root.path());
-    let mut host = Command::new("python3");
-    host.args(["-c", WITHOUT_LANDLOCK]).arg(usual.get_program()).args(usual.get_args());
+    let mut host = Command::new(starter[0]);
+    host.args(&starter[1..]).arg(usual.get_program()).args(usual.get_args());
     for (name, value) in usual.get_envs() {
         match value {
             Some(value) => host.env(name, value),
@@ -250,6 +251,38 @@ fn without_landlock(stand: &Stand, more: &[&str]) -> Command {
     }
     host.current_dir(stand.root.path()).stdin(Stdio::null());
     host
+}
+
+fn without_landlock(stand: &Stand, more: &[&str]) -> Command {
+    host_behind(&["python3", "-c", WITHOUT_LANDLOCK], stand, more)
+}
+
+/// A program of root inherits capabilities in two ways, and Landlock does not restrict most of them.
+#[test]
+fn a_program_of_root_in_a_sandbox_creates_no_devices_and_loses_most_capabilities() {
+    if !can("Landlock for files") || !rustix::process::geteuid().is_root() {
+        println!("skipped: the host is not root");
+        return;
+    }
+    let keeps = |capability: &str| {
+        format!("setpriv --dump | grep -E '^Capability bounding set.*[ ,]{capability}(,|$)'")
+    };
+    let script = attempts(&[
+        ("create a character device", "mknod null c 1 3"),
+        ("create a block device", "cd $TMPDIR; mknod disk b 7 7"),
+        ("keep a capability for devices", &keeps("mknod")),
+        ("keep a capability for packets", &keeps("net_raw")),
+        ("inherit a capability", "grep -E '^CapEff:[[:space:]]*0*[1-9a-f][0-9a-f]{3,}$' /proc/self/status"),
+        ("keep a capability for owners", &keeps("chown")),
+        ("give a file away", "touch given; chown 65534 given"),
+        ("create a pipe", "mkfifo pipe"),
+    ]);
+    let stand = Stand::of(&[("triggered/in/run.sh", &script)]);
+    let starter = ["setpriv", "--inh-caps=+mknod,+sys_ptrace", "--ambient-caps=+mknod"];
+    let mut host = Program::start_command(&mut host_behind(&starter, &stand, &["--sandbox", "required"]));
+    host.line_with("Ctrl-C stops", SOON);
+    let allowed = ["keep a capability for owners", "give a file away", "create a pipe"];
+    assert_eq!(succeeded(&stand, "in"), allowed);
 }
 
 #[test]

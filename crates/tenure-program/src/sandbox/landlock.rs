@@ -54,7 +54,10 @@ mod linux {
         RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
     };
 
-    use rustix::thread::{CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set};
+    use rustix::thread::{
+        CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
+        remove_capability_from_bounding_set, set_capabilities,
+    };
 
     use super::super::Enforcement;
     use super::Sandbox;
@@ -113,19 +116,17 @@ mod linux {
     const DEVICES: [&str; 6] =
         ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-    /// Capabilities of root that Landlock does not restrict: with them, a program could read the memory of others, open files by handle,
-    /// or change the kernel.
-    const LOST: [CapabilitySet; 9] = [
-        CapabilitySet::BPF,
-        CapabilitySet::CHECKPOINT_RESTORE,
-        CapabilitySet::DAC_READ_SEARCH,
-        CapabilitySet::PERFMON,
-        CapabilitySet::SYS_ADMIN,
-        CapabilitySet::SYS_BOOT,
-        CapabilitySet::SYS_MODULE,
-        CapabilitySet::SYS_PTRACE,
-        CapabilitySet::SYS_RAWIO,
-    ];
+    /// Capabilities that a program may keep: those for users and signals, for ports, and for files that Landlock lets it reach. With
+    /// others, it could create devices, read the memory of others, send packets past the list of ports, or change the machine.
+    const KEPT: CapabilitySet = CapabilitySet::CHOWN
+        .union(CapabilitySet::DAC_OVERRIDE)
+        .union(CapabilitySet::FOWNER)
+        .union(CapabilitySet::FSETID)
+        .union(CapabilitySet::KILL)
+        .union(CapabilitySet::SETGID)
+        .union(CapabilitySet::SETUID)
+        .union(CapabilitySet::SETPCAP)
+        .union(CapabilitySet::NET_BIND_SERVICE);
 
     /// Returns true if the kernel enforces everything up to this version.
     fn has(abi: ABI) -> bool {
@@ -176,18 +177,23 @@ mod linux {
             path.metadata()
                 .map_err(|error| format!("cannot open {} for the sandbox: {error}", path.display()))?;
         }
-        lose_capabilities()
-            .map_err(|error| format!("cannot drop rights of root for the sandbox: {error}"))?;
+        lose_capabilities().map_err(|error| format!("cannot drop capabilities for the sandbox: {error}"))?;
         restrict(sandbox).map_err(|error| format!("cannot enter the sandbox: {error}"))
     }
 
-    /// Takes them from the program, which begins with no more than the bounding set.
+    /// Takes all capabilities but those that it may keep from the program.
+    ///
+    /// A program of root begins with the bounding and the inheritable set. Any other one begins with the ambient set, which is always a
+    /// part of the inheritable one.
     fn lose_capabilities() -> rustix::io::Result<()> {
+        let sets = capabilities(None)?;
+        set_capabilities(None, CapabilitySets { inheritable: sets.inheritable & KEPT, ..sets })?;
         if !rustix::process::geteuid().is_root() {
             return Ok(());
         }
-        for capability in LOST {
-            // An older kernel does not know each of them.
+        let each = (0..u64::BITS).map(|bit| CapabilitySet::from_bits_retain(1 << bit));
+        for capability in each.filter(|capability| !KEPT.contains(*capability)) {
+            // The kernel does not know all of them.
             if capability_is_in_bounding_set(capability).unwrap_or(false) {
                 remove_capability_from_bounding_set(capability)?;
             }
@@ -209,9 +215,11 @@ mod linux {
                 ruleset = ruleset.handle_access(access)?;
             }
         }
-        let (read, write) = (AccessFs::from_read(TESTED), AccessFs::from_all(TESTED));
+        let (read, all) = (AccessFs::from_read(TESTED), AccessFs::from_all(TESTED));
+        // A new device leads past the paths of all others.
+        let write = all & !(AccessFs::MakeBlock | AccessFs::MakeChar);
         let ruleset = ruleset.set_compatibility(CompatLevel::BestEffort);
-        let ruleset = ruleset.handle_access(write)?.scope(Scope::from_all(TESTED))?;
+        let ruleset = ruleset.handle_access(all)?.scope(Scope::from_all(TESTED))?;
         ruleset
             .create()?
             .add_rules(path_beneath_rules(READABLE, read))?
