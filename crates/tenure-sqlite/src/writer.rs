@@ -108,8 +108,8 @@ impl Writer {
         }
     }
 
-    /// Writes the group in one transaction, and returns what is still to be told. A command that meets a row which
-    /// this version cannot read is answered so, and the others are written without it.
+    /// Writes the group in one transaction, whose answers the caller has to send. A command that meets an unreadable
+    /// row fails alone, and the others are written without it.
     pub(crate) fn commit(&mut self, mut group: Vec<Command>) -> Written {
         self.company = Company { commands: group.len(), commit_took: Duration::ZERO };
         loop {
@@ -182,7 +182,7 @@ impl Writer {
     }
 }
 
-/// A transaction that is durable, before anybody is told of it.
+/// A durable transaction whose callers still wait.
 #[must_use = "the callers wait for their answers"]
 #[derive(Default)]
 pub(crate) struct Written {
@@ -193,7 +193,7 @@ pub(crate) struct Written {
 impl Written {
     /// Notifies workers, then answers the callers.
     pub(crate) fn publish(self, bulletin: &Bulletin) {
-        // Hints come first: a caller that has its answer finds them there.
+        // A caller that has its answer also finds the notifications.
         self.news.publish(bulletin);
         self.group.into_iter().for_each(|command| command.answer(Ok(())));
     }
