@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tenure_sqlite::SqliteStore;
-use tenure_store::{Answer, Fault, Jobs, ManualClock, Steps, Store, Views, park};
+use tenure_store::{Answer, Fault, ManualClock, Steps, Store, park};
 
 use crate::given::{ask, host, new_jobs};
 
