@@ -19,7 +19,8 @@ Commands:
                              Test programs that passed and have not changed since are skipped,
                              and so is a missing rustfmt or clippy, which is reported
   ci [--long]                the same, but nothing is skipped; run it before you push
-  sim [--seeds N] [--from S] simulate whole clusters for N seeds, from seed S
+  sim [--store STORE] [--seeds N] [--from S]
+                             simulate whole clusters on memory or sqlite, for N seeds from seed S
   mutants [--seeds N] [--only NAME]
                              plant each bug in turn: the simulation must find it within N seeds
   package [--build] [--online]

@@ -57,6 +57,7 @@ const LONG: &[(&str, &str)] = &[
     ("tenure_cli it", "apps::records::a_hundred_programs_with_a_mebibyte_each"),
     ("tenure_cli it", "stops::it_ends_well_at_a_hundred_moments"),
     ("tenure_sim it", "seeds::a_thousand_more_seeds_break_no_promise"),
+    ("tenure_sim it", "seeds::more_seeds_break_no_promise_on_sqlite"),
     ("tenure_postgres it", "failover::ten_lagging_replicas_that_are_promoted_grant_no_fence_twice"),
 ];
 

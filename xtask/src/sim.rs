@@ -7,9 +7,14 @@ use crate::files;
 /// How many seeds `cargo xtask sim` runs when nobody says otherwise.
 const SEEDS: u64 = 1_000;
 
+/// The stores that a simulation runs on; the first is the default.
+const STORES: &[&str] = &["memory", "sqlite"];
+
 /// Which seeds to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sim {
+    /// The store that all hosts share.
+    pub store: &'static str,
     /// How many.
     pub seeds: u64,
     /// The first of them.
@@ -17,17 +22,21 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Reads `--seeds N` and `--from S`, in either order, both optional.
+    /// Reads `--store STORE`, `--seeds N` and `--from S`, in any order, all optional.
     pub fn parse(args: &[String]) -> Result<Self, Failure> {
-        let mut sim = Self { seeds: SEEDS, from: 0 };
+        let mut sim = Self { store: STORES[0], seeds: SEEDS, from: 0 };
         let mut rest = args.iter();
         while let Some(name) = rest.next() {
             let place = match name.as_str() {
+                "--store" => {
+                    sim.store = store(rest.next())?;
+                    continue;
+                }
                 "--seeds" => &mut sim.seeds,
                 "--from" => &mut sim.from,
                 other => {
                     return Err(Failure::usage(format!(
-                        "sim takes --seeds N and --from S, but was given `{other}`"
+                        "sim takes --store STORE, --seeds N and --from S, but was given `{other}`"
                     )));
                 }
             };
@@ -45,19 +54,23 @@ impl Sim {
     }
 }
 
+fn store(name: Option<&String>) -> Result<&'static str, Failure> {
+    let known = STORES.iter().find(|store| Some(**store) == name.map(String::as_str));
+    known.copied().ok_or_else(|| Failure::usage("--store needs memory or sqlite after it"))
+}
+
 /// Builds the simulation for speed and runs it.
 pub fn run(sim: &Sim) -> Result<(), Failure> {
     let status = check::cargo(&files::root())
         .args(["run", "--release", "--locked", "--package", "tenure-sim", "--"])
+        .args(["--store", sim.store])
         .args(["--seeds", &sim.seeds.to_string(), "--from", &sim.from.to_string()])
         .status()
         .map_err(|error| Failure::check(format!("cargo did not start: {error}")))?;
     if status.success() {
         return Ok(());
     }
-    Err(Failure::check(
-        "the simulation failed; the seed it names brings the same run back: --seeds 1 --from <seed>",
-    ))
+    Err(Failure::check("the simulation failed; run the command that it names to repeat that seed"))
 }
 
 #[cfg(test)]
@@ -69,9 +82,18 @@ mod tests {
     }
 
     #[test]
-    fn seeds_and_from_may_come_in_either_order_or_not_at_all() {
-        assert_eq!(parse(""), Ok(Sim { seeds: SEEDS, from: 0 }));
-        assert_eq!(parse("--from 7 --seeds 3"), Ok(Sim { seeds: 3, from: 7 }));
+    fn options_may_come_in_any_order_or_not_at_all() {
+        assert_eq!(parse(""), Ok(Sim { store: "memory", seeds: SEEDS, from: 0 }));
+        let sim = Sim { store: "sqlite", seeds: 3, from: 7 };
+        assert_eq!(parse("--from 7 --store sqlite --seeds 3"), Ok(sim));
+    }
+
+    #[test]
+    fn an_unknown_store_is_refused() {
+        for line in ["--store", "--store postgres"] {
+            let refusal = parse(line).expect_err(line);
+            assert!(refusal.to_string().contains("memory or sqlite"), "{line}: {refusal}");
+        }
     }
 
     #[test]

@@ -171,6 +171,8 @@ pub enum What {
         /// The limits at the same instant.
         limits: Vec<LimitInfo>,
     },
+    /// The store found contradictions between its rows.
+    Contradicts(Vec<String>),
     /// A handler began.
     Began {
         /// The job.

@@ -14,8 +14,10 @@
 //!            │
 //!         Witness ───▶ Book          what really happened: traced, checked at once, probed
 //!            │           ▲
-//!       MemoryStore ─ Resource       one for all, and what leases guard beside it
+//!          Store ─ Resource          one for all, and what leases guard beside it
 //! ```
+//! The store is the memory store, or the SQLite store on a database in memory: see [`StoreKind`].
+//!
 //! Each seed has two phases. First there are faults, and nothing unsafe may happen. Then all is
 //! healed, and everything has to end within a bounded time.
 //!
@@ -47,6 +49,7 @@ mod resource;
 mod rival;
 mod run;
 mod services;
+mod stores;
 mod timekeeper;
 mod timers;
 mod trace;
@@ -59,3 +62,4 @@ pub use checks::Violation;
 pub use probes::Probe;
 pub use report::{Summary, report};
 pub use run::{Outcome, Setup};
+pub use stores::StoreKind;

@@ -4,23 +4,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_sim::{Setup, Summary, report};
+use tenure_sim::{Setup, StoreKind, Summary, report};
 use tenure_store::{Clock, SystemClock};
 
 const HELP: &str = "\
 Simulates whole clusters of Tenure by seed.
 
-Usage: tenure-sim [--seeds N] [--from S] [--threads T] [--trace]
+Usage: tenure-sim [--store STORE] [--seeds N] [--from S] [--threads T] [--trace]
 
-  --seeds N    how many seeds, 1000 unless said otherwise
-  --from S     the first of them, 0 unless said otherwise
-  --threads T  seeds that run at once, 2 unless said otherwise
-  --trace      print the whole trace of each seed, one after the other
+  --store STORE  memory or sqlite (default: memory)
+  --seeds N      number of seeds (default: 1000)
+  --from S       first seed (default: 0)
+  --threads T    seeds that run at once (default: 2)
+  --trace        print the whole trace of each seed, one after the other
 
 Exit codes: 0 all seeds are good, 1 one broke a promise, 2 the command was not understood.
 ";
 
 struct Asked {
+    store: StoreKind,
     seeds: u64,
     from: u64,
     threads: usize,
@@ -41,13 +43,17 @@ fn main() -> ExitCode {
         }
     };
     let seeds = asked.from..asked.from.saturating_add(asked.seeds);
-    if asked.trace { trace(seeds) } else { simulate(&asked, &seeds.collect::<Vec<_>>()) }
+    if asked.trace { trace(asked.store, seeds) } else { simulate(&asked, &seeds.collect::<Vec<_>>()) }
 }
 
 fn parse(args: &[String]) -> Result<Option<Asked>, String> {
-    let mut asked = Asked { seeds: 1_000, from: 0, threads: 2, trace: false };
+    let mut asked = Asked { store: StoreKind::default(), seeds: 1_000, from: 0, threads: 2, trace: false };
     let mut rest = args.iter();
     while let Some(name) = rest.next() {
+        if name == "--store" {
+            asked.store = rest.next().ok_or("--store needs memory or sqlite after it")?.parse()?;
+            continue;
+        }
         let mut number = || {
             let value = rest.next().ok_or(format!("{name} needs a whole number after it"))?;
             value.parse::<u64>().map_err(|_| format!("{name} needs a whole number, but was given `{value}`"))
@@ -64,9 +70,9 @@ fn parse(args: &[String]) -> Result<Option<Asked>, String> {
     Ok(Some(asked))
 }
 
-fn trace(seeds: std::ops::Range<u64>) -> ExitCode {
+fn trace(store: StoreKind, seeds: std::ops::Range<u64>) -> ExitCode {
     for seed in seeds {
-        let outcome = Setup { whole_trace: true, ..Setup::of(seed) }.run();
+        let outcome = Setup { whole_trace: true, ..Setup::on(store, seed) }.run();
         println!("{}\n", report(&outcome));
         // What failed has been told with all of its trace.
         if outcome.violation.is_some() {
@@ -85,7 +91,7 @@ fn simulate(asked: &Asked, seeds: &[u64]) -> ExitCode {
             println!("{} seeds, {:.1} a second", summary.seeds, rate(summary, clock.moment().since(started)));
         }
     };
-    let summary = Summary::of(seeds, asked.threads, &tell);
+    let summary = Summary::of(asked.store, seeds, asked.threads, &tell);
     let took = clock.moment().since(started);
     println!("{}", summary.probes_told());
     println!(

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::probes::Probe;
 use crate::run::{Outcome, Setup};
+use crate::stores::StoreKind;
 
 /// What came of many seeds.
 #[derive(Debug, Default)]
@@ -25,18 +26,18 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Runs these seeds on so many threads, each seed in one; stops soon after the first failure.
+    /// Runs these seeds with this store on so many threads, each seed in one; stops soon after the first failure.
     ///
     /// # Panics
     /// If a simulation panics: that is a failure of the simulation itself.
     #[must_use]
-    pub fn of(seeds: &[u64], threads: usize, tell: &(dyn Fn(&Self) + Sync)) -> Self {
+    pub fn of(store: StoreKind, seeds: &[u64], threads: usize, tell: &(dyn Fn(&Self) + Sync)) -> Self {
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let summary = Mutex::new(Self::default());
         let work = || {
             while !failed.load(Ordering::Relaxed) {
                 let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-                let outcome = Setup::of(*seed).run();
+                let outcome = Setup::on(store, *seed).run();
                 failed.fetch_or(outcome.violation.is_some(), Ordering::Relaxed);
                 let mut summary = summary.lock().expect("a panic in another thread ends this run as well");
                 summary.add(outcome);
@@ -85,12 +86,12 @@ impl Summary {
 /// What a person needs to know of a seed that failed.
 #[must_use]
 pub fn report(outcome: &Outcome) -> String {
-    let seed = outcome.seed;
+    let Outcome { seed, store, .. } = outcome;
     let Some(violation) = &outcome.violation else { return format!("SEED={seed} is good") };
     let trace = outcome.trace.join("\n");
     format!(
-        "SEED={seed} broke a promise\n{violation}\n\nThe end of its trace:\n{trace}\n\n\
-         Run it again: cargo xtask sim --seeds 1 --from {seed}\n\
+        "SEED={seed} on {store} broke a promise\n{violation}\n\nThe end of its trace:\n{trace}\n\n\
+         Run it again: cargo xtask sim --store {store} --seeds 1 --from {seed}\n\
          When it is mended, add it to crates/tenure-sim/seeds.txt"
     )
 }

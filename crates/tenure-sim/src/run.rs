@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::explain;
-use tenure_store::{Chance, Clock, Fault, ManualClock, MemoryStore, Store};
+use tenure_store::{Chance, Clock, Fault, ManualClock, Store};
 
 use crate::book::Book;
 use crate::checks::Violation;
@@ -14,6 +14,7 @@ use crate::gate::Gate;
 use crate::history::{Row, What, Who};
 use crate::plan::Plan;
 use crate::probes::Probe;
+use crate::stores::StoreKind;
 use crate::weather::Cluster;
 use crate::world::World;
 
@@ -29,6 +30,8 @@ const BETWEEN_AUDITS: Duration = Duration::from_secs(2);
 pub struct Setup {
     /// The seed decides everything.
     pub seed: u64,
+    /// The store that all hosts share.
+    pub store: StoreKind,
     /// Whether the whole trace is kept, not only its end.
     pub whole_trace: bool,
     /// What is done to the store before the cluster uses it: nothing, unless a test plants a bug.
@@ -40,6 +43,8 @@ pub struct Setup {
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
+    /// The store that all hosts shared.
+    pub store: StoreKind,
     /// The first promise that was broken.
     pub violation: Option<Violation>,
     /// How often each probe was hit.
@@ -55,16 +60,22 @@ pub struct Outcome {
 }
 
 impl Setup {
-    /// The seed as it is, with the end of its trace.
+    /// The seed on the memory store, with the end of its trace.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        Self { seed, whole_trace: false, plant: |store| store }
+        Self::on(StoreKind::Memory, seed)
+    }
+
+    /// The seed on a store, with the end of its trace.
+    #[must_use]
+    pub fn on(store: StoreKind, seed: u64) -> Self {
+        Self { seed, store, whole_trace: false, plant: |store| store }
     }
 
     /// Simulates it, in this thread.
     ///
     /// # Panics
-    /// If the machine cannot start a runtime.
+    /// If the machine cannot start a runtime, or cannot open the store.
     #[must_use]
     pub fn run(self) -> Outcome {
         let time = ManualClock::new();
@@ -81,9 +92,11 @@ impl Setup {
         let store_clock = Arc::new(SimClock::new(&time, 1.0, Arc::new(Gate::default())));
         let book = Arc::new(Book::new(&time, Arc::clone(&store_clock), self.whole_trace));
         let clock = Arc::clone(&store_clock) as Arc<dyn Clock>;
-        let store = (self.plant)(Arc::new(MemoryStore::following(clock)));
+        let opened = self.store.open(clock).expect("a database in memory needs nothing but memory");
+        let store = (self.plant)(opened.store());
         let plan = Plan::draw(self.seed);
-        let world = Arc::new(World::new(self.seed, plan, time, store, store_clock, Arc::clone(&book)));
+        let world =
+            Arc::new(World::new(self.seed, plan, time, (opened, store), store_clock, Arc::clone(&book)));
         let lived = runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -101,6 +114,7 @@ impl Setup {
         });
         Outcome {
             seed: self.seed,
+            store: self.store,
             violation: closed.violation.or(broken),
             probes: closed.probes,
             trace: closed.trace,

@@ -17,6 +17,7 @@ use crate::clock::SimClock;
 use crate::history::{Row, What, Who};
 use crate::plan::{LimitPlan, Plan, stream};
 use crate::services;
+use crate::stores::Opened;
 use crate::wire::Wire;
 use crate::witness::{Witness, row};
 
@@ -25,6 +26,8 @@ pub(crate) struct World {
     pub(crate) seed: u64,
     pub(crate) plan: Plan,
     pub(crate) time: ManualClock,
+    /// The store without what may be planted in front of it.
+    opened: Opened,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) store_clock: Arc<SimClock>,
     pub(crate) book: Arc<Book>,
@@ -52,13 +55,13 @@ impl World {
         seed: u64,
         plan: Plan,
         time: ManualClock,
-        store: Arc<dyn Store>,
+        (opened, store): (Opened, Arc<dyn Store>),
         store_clock: Arc<SimClock>,
         book: Arc<Book>,
     ) -> Self {
         let (healed, enough) = (AtomicBool::new(false), AtomicBool::new(false));
         let (wanted, asks, wires) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { seed, plan, time, store, store_clock, book, healed, enough, wanted, asks, wires }
+        Self { seed, plan, time, opened, store, store_clock, book, healed, enough, wanted, asks, wires }
     }
 
     pub(crate) fn note_healed(&self) {
@@ -179,6 +182,10 @@ impl World {
         let counts = self.store.counts().await?;
         let limits = self.store.limits(None, 1_000).await?.limits;
         self.book.note(Who::World, What::Audit { rows: rows.clone(), counts, limits });
+        let contradictions = self.opened.contradictions().await?;
+        if !contradictions.is_empty() {
+            self.book.note(Who::World, What::Contradicts(contradictions));
+        }
         if self.plan.timers.is_some() {
             self.store_seen().look_at_timers().await?;
         }

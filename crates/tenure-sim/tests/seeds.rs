@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use tenure_sim::{Probe, Summary, report};
+use tenure_sim::{Probe, StoreKind, Summary, report};
 
 /// Seeds that every run of the tests includes.
 const SEEDS: u64 = 300;
 /// Seeds that `--long` adds.
 const MORE_SEEDS: u64 = 1_000;
+/// Seeds that every run of the tests includes on SQLite, which takes four times as long.
+const SQLITE_SEEDS: u64 = 6;
+/// Seeds that `--long` runs on SQLite.
+const MORE_SQLITE_SEEDS: u64 = 500;
 /// Minimum number of refused late writes per seed, on average. With fewer, the simulation proves nothing about them.
 const LATE_WRITES: u64 = 1;
 /// Minimum number of schedule occurrences per seed that get their jobs, on average.
@@ -22,23 +26,39 @@ fn regressions() -> Vec<u64> {
 
 #[test]
 fn no_seed_breaks_a_promise_and_every_probe_is_hit() {
-    run((0..SEEDS).chain(regressions()).collect());
+    let summary = run(StoreKind::Memory, (0..SEEDS).chain(regressions()).collect());
+    assert_is_telling(&summary);
+}
+
+#[test]
+fn no_seed_breaks_a_promise_on_sqlite() {
+    run(StoreKind::Sqlite, (0..SQLITE_SEEDS).collect());
 }
 
 #[test]
 #[ignore = "takes minutes: `cargo xtask test --long`"]
 fn a_thousand_more_seeds_break_no_promise() {
-    run((SEEDS..SEEDS + MORE_SEEDS).collect());
+    assert_is_telling(&run(StoreKind::Memory, (SEEDS..SEEDS + MORE_SEEDS).collect()));
 }
 
-fn run(seeds: BTreeSet<u64>) {
+#[test]
+#[ignore = "takes minutes: `cargo xtask test --long`"]
+fn more_seeds_break_no_promise_on_sqlite() {
+    assert_is_telling(&run(StoreKind::Sqlite, (0..MORE_SQLITE_SEEDS).chain(regressions()).collect()));
+}
+
+fn run(store: StoreKind, seeds: BTreeSet<u64>) -> Summary {
     let seeds: Vec<u64> = seeds.into_iter().collect();
-    let number = u64::try_from(seeds.len()).expect("a number of seeds");
-    let summary = Summary::of(&seeds, 2, &|_| ());
+    let summary = Summary::of(store, &seeds, 2, &|_| ());
     if let Some(failed) = &summary.failed {
         panic!("{}", report(failed));
     }
-    let never = summary.never();
+    summary
+}
+
+/// Everything that has to happen in many seeds did happen.
+fn assert_is_telling(summary: &Summary) {
+    let (number, never) = (summary.seeds, summary.never());
     assert!(never.is_empty(), "never happened in {number} seeds: {never:#?}");
     let refused = summary.probes.get(&Probe::StaleWriteRefused).copied().unwrap_or(0);
     assert!(refused >= number * LATE_WRITES, "only {refused} late writes were refused");

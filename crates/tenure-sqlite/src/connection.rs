@@ -19,6 +19,10 @@ const CHECKPOINT_PAGES: u32 = 4000;
 const WRITER_CACHE_KIB: u32 = 16 * 1024;
 const READER_CACHE_KIB: u32 = 4 * 1024;
 
+/// Statements that the writer and each reader keep prepared.
+pub(crate) const WRITER_STATEMENTS: usize = 192;
+pub(crate) const READER_STATEMENTS: usize = 96;
+
 /// The one connection that writes.
 pub(crate) fn writing(path: &Path, options: &Options) -> Result<Connection> {
     let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | common())?;
@@ -33,7 +37,7 @@ pub(crate) fn writing(path: &Path, options: &Options) -> Result<Connection> {
          PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};",
         options.durability.synchronous(),
     ))?;
-    conn.set_prepared_statement_cache_capacity(192);
+    conn.set_prepared_statement_cache_capacity(WRITER_STATEMENTS);
     keep_plans(&conn)?;
     Ok(conn)
 }
@@ -56,7 +60,7 @@ pub(crate) fn set_up_reading(conn: &Connection) -> Result<()> {
          PRAGMA temp_store = MEMORY;
          PRAGMA cache_size = -{READER_CACHE_KIB};",
     ))?;
-    conn.set_prepared_statement_cache_capacity(96);
+    conn.set_prepared_statement_cache_capacity(READER_STATEMENTS);
     keep_plans(conn)
 }
 

@@ -356,10 +356,13 @@ impl Lanes {
         self.queues.get(queue).is_some_and(|known| known.paused)
     }
 
-    /// The lanes of a queue whose kind is taken.
+    /// The lanes of a queue whose kind is taken, in one order everywhere: the simulation repeats its seeds.
     pub(crate) fn of_queue(&self, queue: &QueueName, take: impl Fn(&Kind) -> bool) -> Vec<i64> {
         let Some(known) = self.queues.get(queue) else { return Vec::new() };
-        known.lanes.iter().filter(|(kind, _)| take(kind)).map(|(_, id)| *id).collect()
+        let mut lanes: Vec<i64> =
+            known.lanes.iter().filter(|(kind, _)| take(kind)).map(|(_, id)| *id).collect();
+        lanes.sort_unstable();
+        lanes
     }
 
     pub(crate) fn get(&self, id: i64) -> Result<&Lane> {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB};
 use tenure_core::Epoch;
 use tenure_store::{Chance, Clock, Fault};
 
-use crate::connection::writing;
+use crate::connection::{READER_STATEMENTS, WRITER_STATEMENTS, writing};
 use crate::fault::fault_of;
 use crate::inspect::{broken, inspect, keep_open, of_file};
 use crate::look::{current_epoch, looking};
@@ -18,6 +18,9 @@ use crate::{Options, private, schema};
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// How long to wait between two tries to switch to the log while another program starts, too.
 const SWITCH_AGAIN: Duration = Duration::from_millis(5);
+
+/// SQLite's name for a database in memory, which only its own connection sees.
+pub(crate) const IN_MEMORY: &str = ":memory:";
 
 /// A file that is ready for use.
 pub(crate) struct Opened {
@@ -66,6 +69,17 @@ pub(crate) fn open_or_look(path: &Path, options: &Options, clock: &dyn Clock) ->
         }
         Err(fault) => Err(fault),
     }
+}
+
+/// Opens a new database in memory. Its epoch is that of every new file.
+pub(crate) fn in_memory() -> Result<Opened, Fault> {
+    let path = Path::new(IN_MEMORY);
+    let mut conn = writing(path, &Options::default()).map_err(|error| of_file(path, fault_of(&error)))?;
+    // Views share the connection.
+    conn.set_prepared_statement_cache_capacity(WRITER_STATEMENTS + READER_STATEMENTS);
+    let (epoch, is_new_backup) =
+        schema::migrate(&mut conn, |last| last).map_err(|fault| of_file(path, fault))?;
+    Ok(Opened { conn, epoch, is_new_backup, way: Way::Writes })
 }
 
 /// How a file is used.

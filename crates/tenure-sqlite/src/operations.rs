@@ -214,16 +214,17 @@ fn look(path: &Path, options: &Options) -> Result<(Connection, u32), Fault> {
 fn all_findings(conn: &Connection) -> rusqlite::Result<Vec<Finding>> {
     // All of it is seen at one moment.
     let seen = conn.unchecked_transaction()?;
-    let mut findings =
-        sentences(&seen, "file", "SELECT integrity_check FROM pragma_integrity_check LIMIT ?1")?;
-    findings.retain(|finding| finding.what != "ok");
-    if !findings.is_empty() {
-        return Ok(findings);
-    }
-    findings.extend(repair::findings(&seen, usize::try_from(MOST).unwrap_or(0))?);
-    findings.extend(lanes(&seen)?);
+    let mut damage = sentences(&seen, "file", "SELECT integrity_check FROM pragma_integrity_check LIMIT ?1")?;
+    damage.retain(|finding| finding.what != "ok");
+    if damage.is_empty() { contradictions(&seen) } else { Ok(damage) }
+}
+
+/// Rows that cannot be read or contradict others, in an undamaged file.
+pub(crate) fn contradictions(seen: &Connection) -> rusqlite::Result<Vec<Finding>> {
+    let mut findings = repair::findings(seen, usize::try_from(MOST).unwrap_or(0))?;
+    findings.extend(lanes(seen)?);
     for (about, sql) in PROBES {
-        findings.extend(sentences(&seen, about, sql)?);
+        findings.extend(sentences(seen, about, sql)?);
     }
     Ok(findings)
 }

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tenure_store::Fault;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::fault::fault_of;
+use crate::executor::in_transaction;
 
 /// Reads that may wait for a reader before whoever asks waits, too.
 const WAITING_READS: usize = 256;
@@ -46,12 +46,8 @@ impl Readers {
     ) -> Result<T, Fault> {
         let (reply, answer) = oneshot::channel();
         let read = move |conn: &Connection| {
-            let outcome = match conn.unchecked_transaction() {
-                Ok(txn) => look(&txn),
-                Err(error) => Err(fault_of(&error)),
-            };
             // Whoever asked may have stopped waiting.
-            let _ = reply.send(outcome);
+            let _ = reply.send(in_transaction(conn, look));
         };
         self.asked.send(Some(Box::new(read))).await.map_err(|_| Fault::Closed)?;
         answer.await.unwrap_or_else(|_| Err(Fault::Unavailable("the reader thread has ended".to_owned())))

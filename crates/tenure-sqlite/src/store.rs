@@ -2,31 +2,29 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 use tenure_core::Timestamp;
 use tenure_store::{
-    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Fired, Hints, Joint, Measures, Reply,
-    Request, Store,
+    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Finding, Fired, Hints, Joint, Measures,
+    Reply, Request, Steps, Store,
 };
-use tokio::sync::{mpsc, oneshot};
 
 use crate::command::{Command, Pending};
 use crate::connection::reading;
+use crate::executor::Executor;
 use crate::fault::fault_of;
-use crate::identity::{Identity, Lost};
+use crate::identity::Lost;
+use crate::inline::Inline;
 use crate::inspect::{broken, of_file};
 use crate::look::looking;
-use crate::open::{Opened, Way};
-use crate::readers::Readers;
+use crate::open::{IN_MEMORY, Opened, Way};
+use crate::threads::Threads;
 use crate::writer::{Company, Outage, Writer};
 use crate::writing::Memory;
-use crate::{Options, backup, calls, open, private, timers};
-
-/// Commands that may wait for the writer before whoever asks waits, too.
-const WAITING_COMMANDS: usize = 4096;
+use crate::{Options, backup, calls, open, operations, private, timers};
 
 /// A store in one SQLite file.
 ///
@@ -38,23 +36,13 @@ pub struct SqliteStore {
     way: Way,
     clock: Arc<dyn Clock>,
     bulletin: Arc<Bulletin>,
-    writer: mpsc::Sender<Command>,
-    readers: Readers,
+    executor: Executor,
     commits: Arc<AtomicU64>,
     timers_aside: Arc<timers::Aside>,
     closed: AtomicBool,
     /// `true` for a backup that no program has changed.
     pub(crate) is_new_backup: bool,
     lost: Arc<Lost>,
-    /// The threads besides the writer; taken by whoever closes.
-    threads: Mutex<Option<Threads>>,
-}
-
-struct Threads {
-    /// Ends when the last of them has ended.
-    alive: mpsc::Receiver<()>,
-    /// Ends the watch when it is dropped.
-    stop_watch: std::sync::mpsc::Sender<()>,
 }
 
 impl SqliteStore {
@@ -64,24 +52,53 @@ impl SqliteStore {
     /// Refuses a file that belongs to another program, is damaged, or was written by a later version; the file is not
     /// changed.
     pub fn open(path: impl AsRef<Path>, options: Options, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Fault> {
-        let path = path.as_ref().to_owned();
-        let Opened { conn, epoch, is_new_backup, way } = open::open_or_look(&path, &options, &*clock)?;
-        let mut memory = Memory::new(&conn, epoch).map_err(|error| of_file(&path, fault_of(&error)))?;
-        memory.steps.look(&*clock);
-        let read = || match way {
-            Way::Writes => reading(&path, &options).map_err(|error| of_file(&path, fault_of(&error))),
-            Way::Looks => looking(&path, &options),
+        let path = path.as_ref();
+        let opened = open::open_or_look(path, &options, &*clock)?;
+        let read = || match opened.way {
+            Way::Writes => reading(path, &options).map_err(|error| of_file(path, fault_of(&error))),
+            Way::Looks => looking(path, &options),
         };
         let connections = (0..options.readers.max(1)).map(|_| read()).collect::<Result<Vec<_>, _>>()?;
         let watching = read()?;
+        let start = |writer| {
+            Threads::start(writer, connections, watching, path)
+                .map(|(threads, lost)| (Executor::Threads(threads), lost))
+                .map_err(|error| Fault::Unavailable(format!("cannot start a thread ({error})")))
+        };
+        Self::on(opened, path, options, Steps::default(), clock, start)
+    }
+
+    /// Opens a new database in memory, which ends with the store. For simulations.
+    ///
+    /// The store has no thread: a call writes or reads in its caller's turn, in a transaction of its own, and its
+    /// answer is ready when it is first polled. The same calls under the same clock give the same answers.
+    ///
+    /// [`Steps::blind`] lets the store follow its clock wherever it goes.
+    ///
+    /// # Errors
+    /// SQLite cannot get the memory.
+    pub fn in_memory(steps: Steps, clock: Arc<dyn Clock>) -> Result<Arc<Self>, Fault> {
+        let inline = |writer| Ok((Executor::Inline(Box::new(Inline::new(writer))), Arc::default()));
+        Self::on(open::in_memory()?, Path::new(IN_MEMORY), Options::default(), steps, clock, inline)
+    }
+
+    fn on(
+        opened: Opened,
+        path: &Path,
+        options: Options,
+        steps: Steps,
+        clock: Arc<dyn Clock>,
+        start: impl FnOnce(Writer) -> Result<(Executor, Arc<Lost>), Fault>,
+    ) -> Result<Arc<Self>, Fault> {
+        let Opened { conn, epoch, is_new_backup, way } = opened;
+        let mut memory = Memory::new(&conn, epoch).map_err(|error| of_file(path, fault_of(&error)))?;
+        memory.steps = steps;
+        memory.steps.look(&*clock);
         let timers_aside = Arc::clone(&memory.timers_aside);
         let (bulletin, commits) = (Arc::new(Bulletin::default()), Arc::new(AtomicU64::new(0)));
-        let (sender, inbox) = mpsc::channel(WAITING_COMMANDS);
-        let (alive, threads_alive) = mpsc::channel(1);
-        let (stop_watch, stop) = std::sync::mpsc::channel();
         let writer = Writer {
             conn,
-            path: path.clone(),
+            path: path.to_owned(),
             way,
             memory,
             clock: Arc::clone(&clock),
@@ -91,30 +108,19 @@ impl SqliteStore {
             company: Company::default(),
             outage: Outage::default(),
         };
-        let no_thread =
-            |error: std::io::Error| Fault::Unavailable(format!("cannot start a thread ({error})"));
-        let readers = Readers::start(connections, &alive).map_err(no_thread)?;
-        let identity = Identity::of(&path);
-        let lost = identity.lost();
-        crate::watch::start(watching, identity, sender.downgrade(), stop, alive).map_err(no_thread)?;
-        std::thread::Builder::new()
-            .name("tenure-write".to_owned())
-            .spawn(move || writer.run(inbox))
-            .map_err(no_thread)?;
+        let (executor, lost) = start(writer)?;
         Ok(Arc::new(Self {
-            path,
+            path: path.to_owned(),
             options,
             way,
             clock,
             bulletin,
-            writer: sender,
-            readers,
+            executor,
             commits,
             timers_aside,
             closed: AtomicBool::new(false),
             is_new_backup,
             lost,
-            threads: Mutex::new(Some(Threads { alive: threads_alive, stop_watch })),
         }))
     }
 
@@ -126,8 +132,14 @@ impl SqliteStore {
         let (from, to) = (self.path.clone(), to.to_owned());
         Box::pin(async move {
             self.check_open()?;
-            self.readers.read(move |conn| backup::copy(conn, &from, &to)).await
+            self.executor.read(move |conn| backup::copy(conn, &from, &to)).await
         })
+    }
+
+    /// Returns rows that cannot be read or contradict others, as [`check`](crate::check) finds them. It returns a
+    /// bounded number of each sort, and does not look for damaged pages.
+    pub fn contradictions(&self) -> Answer<'_, Vec<Finding>> {
+        Box::pin(self.read(|conn, _| operations::contradictions(conn)))
     }
 
     /// Returns the number of transactions written. Calls share transactions, so it is smaller than the number of
@@ -142,11 +154,10 @@ impl SqliteStore {
         if self.way == Way::Looks {
             return Err(broken(&self.path, "the file is not writable; check its permissions"));
         }
-        let (reply, answer) = oneshot::channel();
-        if self.writer.send(command(Pending::new(reply))).await.is_err() {
-            return Err(self.without_writer(Fault::Unavailable));
-        }
-        answer.await.unwrap_or_else(|_| Err(self.without_writer(Fault::Unknown)))
+        self.executor.write(command).await.unwrap_or_else(|ended| {
+            self.check_open()?;
+            Err(of_file(&self.path, ended))
+        })
     }
 
     pub(crate) async fn read<T: Send + 'static>(
@@ -155,22 +166,12 @@ impl SqliteStore {
     ) -> Result<T, Fault> {
         self.check_open()?;
         let now = self.clock.now();
-        let answer = self.readers.read(move |conn| look(conn, now).map_err(|error| fault_of(&error))).await;
+        let answer = self.executor.read(move |conn| look(conn, now).map_err(|error| fault_of(&error))).await;
         answer.map_err(|fault| of_file(&self.path, fault))
     }
 
     fn check_open(&self) -> Result<(), Fault> {
         if self.closed.load(Ordering::Acquire) { Err(Fault::Closed) } else { self.lost.check(&self.path) }
-    }
-
-    /// What to say when the writer has ended.
-    fn without_writer(&self, fault: fn(String) -> Fault) -> Fault {
-        match self.check_open() {
-            Err(closed) => closed,
-            Ok(()) => {
-                of_file(&self.path, fault("the writer thread has ended; open the file again".to_owned()))
-            }
-        }
     }
 }
 
@@ -217,6 +218,9 @@ impl Store for SqliteStore {
     }
 
     fn describe(&self) -> String {
+        if let Executor::Inline(_) = self.executor {
+            return "SQLite database in memory; everything is lost when the program ends".to_owned();
+        }
         let synchronous = self.options.durability.synchronous();
         format!("SQLite file {} (WAL, synchronous {synchronous})", self.path.display())
     }
@@ -250,18 +254,7 @@ impl Store for SqliteStore {
             if self.closed.swap(true, Ordering::AcqRel) {
                 return Err(Fault::Closed);
             }
-            let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
-            self.readers.stop().await;
-            if let Some(Threads { mut alive, stop_watch }) = threads {
-                drop(stop_watch);
-                while alive.recv().await.is_some() {}
-            }
-            // The writer goes last, so that it is alone when it works the log into the file.
-            let (reply, answer) = oneshot::channel();
-            if self.writer.send(Command::Close(Pending::new(reply))).await.is_err() {
-                return Ok(());
-            }
-            answer.await.unwrap_or(Ok(()))
+            self.executor.close().await
         })
     }
 }

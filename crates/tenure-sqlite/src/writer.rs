@@ -1,4 +1,4 @@
-//! The one thread that writes.
+//! Writing: on a thread of its own, or in the caller's turn.
 //!
 //! Whatever has been asked while one transaction was being written goes into the next, so that many
 //! callers share one wait for the disk. Callers who were answered together usually ask again together:
@@ -63,7 +63,7 @@ impl Writer {
             let (group, close) = self.gather(first, &mut inbox);
             // Whoever only looks asks for nothing but to look again, and has nothing in mind that could be out of date.
             if self.way == Way::Writes {
-                self.write(group);
+                self.commit(group).publish(&self.bulletin);
             }
             let Some(close) = close else { continue };
             inbox.close();
@@ -111,18 +111,13 @@ impl Writer {
         None
     }
 
-    /// Writes the group. A command that meets a row which this version cannot read is answered so, and
-    /// the others are written without it.
-    fn write(&mut self, mut group: Vec<Command>) {
+    /// Writes the group in one transaction, whose answers the caller has to send. A command that meets an unreadable
+    /// row fails alone, and the others are written without it.
+    pub(crate) fn commit(&mut self, mut group: Vec<Command>) -> Written {
         self.company = Company { commands: group.len(), commit_took: Duration::ZERO };
         loop {
             let undone = match self.transact(&mut group) {
-                Ok(news) => {
-                    // Hints come first: whoever has its answer finds them there.
-                    news.publish(&self.bulletin);
-                    group.into_iter().for_each(|command| command.answer(Ok(())));
-                    return;
-                }
+                Ok(news) => return Written { news, group },
                 Err(undone) => undone,
             };
             let fault = of_file(&self.path, undone.fault);
@@ -131,7 +126,7 @@ impl Writer {
                     tracing::warn!(%fault, "all transactions fail until this fault is resolved");
                 }
                 group.into_iter().for_each(|command| command.answer(Err(fault.clone())));
-                return;
+                return Written::default();
             };
             tracing::warn!(%fault, "write failed");
             group.remove(culprit).answer(Err(fault));
@@ -187,6 +182,23 @@ impl Writer {
         self.memory.forget();
         // SQLite has rolled back by itself after some errors.
         self.conn.is_autocommit() || execute(&self.conn, "ROLLBACK").is_ok()
+    }
+}
+
+/// A durable transaction whose callers still wait.
+#[must_use = "the callers wait for their answers"]
+#[derive(Default)]
+pub(crate) struct Written {
+    news: News,
+    group: Vec<Command>,
+}
+
+impl Written {
+    /// Notifies workers, then answers the callers.
+    pub(crate) fn publish(self, bulletin: &Bulletin) {
+        // A caller that has its answer also finds the notifications.
+        self.news.publish(bulletin);
+        self.group.into_iter().for_each(|command| command.answer(Ok(())));
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod file;
 mod given;
+mod in_memory;
 mod measured;
 mod threads;
 mod twice;

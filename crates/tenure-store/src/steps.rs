@@ -36,7 +36,8 @@ struct Ahead {
 
 impl Steps {
     /// Sees no steps: the clock is followed wherever it goes.
-    pub(crate) fn blind() -> Self {
+    #[must_use]
+    pub fn blind() -> Self {
         Self { blind: true, ..Self::default() }
     }
 

@@ -4,6 +4,7 @@
 //! histories that it must refuse, and a good one that it must accept.
 
 mod afters;
+mod agreement;
 mod attempts;
 mod belief;
 mod counters;
@@ -84,6 +85,7 @@ impl Checks {
                 Box::new(holders::Holders::default()),
                 Box::new(unique::UniqueKeys::default()),
                 Box::new(counters::Counters),
+                Box::new(agreement::Agreement),
                 Box::new(slots::Slots::default()),
                 Box::new(pauses::Pauses::default()),
                 Box::new(pace::Pace::default()),

@@ -64,6 +64,12 @@ fn writer() -> (tempfile::TempDir, Writer) {
     (directory, writer)
 }
 
+impl Writer {
+    fn write(&mut self, group: Vec<Command>) {
+        self.commit(group).publish(&self.bulletin);
+    }
+}
+
 fn enqueue(number: u64, queue: &str, bytes: usize) -> (Command, Answer<Enqueued>) {
     enqueue_all(vec![job(number, queue, bytes)])
 }

@@ -1,0 +1,23 @@
+//! The inline form of the store passes the suite that every store has to pass.
+
+// A test that unwraps fails where it stands; there is nobody to hand an error to.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use tenure_conformance::{Maker, Making};
+use tenure_sqlite::SqliteStore;
+use tenure_store::{Clock, Steps, Store};
+
+/// Makes each store on a database of its own.
+struct InMemory;
+
+impl Maker for InMemory {
+    fn make(&self, clock: Arc<dyn Clock>) -> Making<'_> {
+        Box::pin(async move { SqliteStore::in_memory(Steps::default(), clock).unwrap() as Arc<dyn Store> })
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    tenure_conformance::run(InMemory)
+}
