@@ -58,6 +58,7 @@ mod ledger;
 mod ledger_pages;
 mod limit;
 mod limit_said;
+mod naive;
 mod needed;
 mod operation;
 mod ordering;
@@ -91,6 +92,7 @@ use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::{Builder, Runtime};
 
 use given::Given;
+pub use naive::{Around, Checker, Depth, Rows, Since};
 use tenure_store::{Clock, Store};
 
 /// A store, sooner or later.
@@ -104,6 +106,12 @@ pub trait Maker: Send + Sync {
     /// How many random histories of each sort it goes through if `TENURE_HISTORIES` does not say.
     fn histories(&self) -> u64 {
         histories::HISTORIES
+    }
+
+    /// Number of steps of a random history after which the naive checker looks at the store. Only a look after each step
+    /// checks all of its rules; a store that answers slowly has fewer.
+    fn steps_per_look(&self) -> usize {
+        1
     }
 }
 

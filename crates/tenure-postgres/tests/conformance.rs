@@ -24,6 +24,8 @@ use crate::reused::Schemas;
 
 /// How many histories of each sort, if nobody says.
 const HISTORIES: u64 = 40;
+/// A look takes a few calls for each job, each of them a round trip.
+const STEPS_PER_LOOK: usize = 15;
 /// What is slow is not wrong, but a call that never comes is.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -46,6 +48,10 @@ impl Maker for OnPostgres {
 
     fn histories(&self) -> u64 {
         HISTORIES
+    }
+
+    fn steps_per_look(&self) -> usize {
+        STEPS_PER_LOOK
     }
 }
 

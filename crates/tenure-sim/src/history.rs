@@ -171,6 +171,8 @@ pub enum What {
         /// The limits at the same instant.
         limits: Vec<LimitInfo>,
     },
+    /// The naive checker compared the store with its own rows, and found these contradictions.
+    Compared(Vec<String>),
     /// A handler began.
     Began {
         /// The job.
@@ -472,6 +474,7 @@ impl What {
                 | Self::Believes { .. }
                 | Self::Work { stands: Stands::Believes, .. }
                 | Self::Audit { .. }
+                | Self::Compared(_)
                 | Self::Row(_)
                 | Self::Beside(_)
                 | Self::Ledger(_)

@@ -38,6 +38,7 @@ mod heads;
 mod history;
 mod holders;
 mod host;
+mod naive;
 mod operator;
 mod plan;
 mod probes;
