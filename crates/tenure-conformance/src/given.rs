@@ -51,9 +51,9 @@ impl Given {
         self.maker.histories()
     }
 
-    /// The naive checker for a random history of this store.
-    pub(super) fn naive(&self) -> Looks {
-        Looks::every(self.maker.steps_per_look())
+    /// The naive checker for the random history with this seed.
+    pub(super) fn naive(&self, seed: u64) -> Looks {
+        Looks::every(self.maker.steps_per_look(seed))
     }
 
     /// Another fresh store, on the same clock.

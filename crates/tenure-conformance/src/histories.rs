@@ -14,7 +14,7 @@ use tenure_store::{Clock, ManualClock, MemoryStore};
 pub(super) const HISTORIES: u64 = 200;
 pub(super) const STEPS: usize = 60;
 /// After so many steps everything is looked at.
-const LOOKS: usize = 15;
+pub(super) const LOOKS: usize = 15;
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -52,7 +52,7 @@ async fn compare_histories(given: &Given, generator: fn(u64) -> Generator) {
         let mut tested = Side::new(given.store.clone(), given.clock.clone());
         let mut reference = Side::new(given.reference(), given.clock.clone());
         let mut generator = generator(seed);
-        let mut naive = given.naive();
+        let mut naive = given.naive(seed);
         for step in 1..=STEPS {
             let operation = generator.draw(given.now(), &tested);
             let answer = tested.apply(&operation).await;

@@ -30,7 +30,7 @@ async fn every_history_of_leases_goes_as_it_goes_with_the_reference(given: Given
         let mut tested = Side::new(given.store.clone(), given.clock.clone());
         let mut reference = Side::new(given.reference(), given.clock.clone());
         let generator = Generator { chance: Chance::seeded(seed), start: given.now() };
-        let mut naive = given.naive();
+        let mut naive = given.naive(seed);
         for step in 1..=STEPS {
             let operation = generator.draw(tested.had.len());
             let answer = tested.apply(&operation).await;

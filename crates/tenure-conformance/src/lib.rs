@@ -98,6 +98,9 @@ use tenure_store::{Clock, Store};
 /// A store, sooner or later.
 pub type Making<'a> = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send + 'a>>;
 
+/// Steps after which a random history reads all of a store in any case.
+pub const RARELY: usize = histories::LOOKS;
+
 /// Makes the stores that are tested.
 pub trait Maker: Send + Sync {
     /// A new store on this clock, with nothing in it and nothing shared with an earlier one.
@@ -108,9 +111,9 @@ pub trait Maker: Send + Sync {
         histories::HISTORIES
     }
 
-    /// Number of steps of a random history after which the naive checker looks at the store. Only a look after each step
-    /// checks all of its rules; a store that answers slowly has fewer.
-    fn steps_per_look(&self) -> usize {
+    /// Number of steps of the random history with this seed after which the naive checker looks at the store. Only a look
+    /// after each step checks all of its rules. For a store that answers slowly, [`RARELY`] costs little.
+    fn steps_per_look(&self, _seed: u64) -> usize {
         1
     }
 }

@@ -19,12 +19,15 @@ pub(super) fn jobs(rows: &Rows, past: &Past) -> Findings {
     for job in &rows.jobs {
         let at = |what: &str| format!("#{}: {what}: {job:?}", job.seq);
         let rest = rows.rest.as_ref();
-        findings.extend(unless(rest.is_none_or(|rest| job.seq <= rest.last_seq), || at("behind the last place")));
+        findings
+            .extend(unless(rest.is_none_or(|rest| job.seq <= rest.last_seq), || at("behind the last place")));
         findings.extend(unless((job.delivery > 0) == (job.fence > Fence::NONE), || {
             at("a fence without a grant, or a grant without a fence")
         }));
         let floor = rest.map_or(0, |rest| rest.epoch.number());
-        findings.extend(unless(job.delivery == 0 || job.fence.number() > floor, || at("a fence below the floor")));
+        findings.extend(unless(job.delivery == 0 || job.fence.number() > floor, || {
+            at("a fence below the floor")
+        }));
         findings.extend(unless(!runs(job) || (job.attempt > 0 && job.started.is_some()), || {
             at("runs without an attempt")
         }));
@@ -50,13 +53,15 @@ pub(super) fn attempts(rows: &Rows) -> Findings {
         let attempts = &around.attempts;
         let grows = attempts.is_sorted_by(|one, next| one.fence < next.fence && one.delivery < next.delivery);
         let last = attempts.last();
-        let (is_open, delivery) = (last.is_some_and(|last| last.ended.is_none()), last.map_or(0, |last| last.delivery));
+        let (is_open, delivery) =
+            (last.is_some_and(|last| last.ended.is_none()), last.map_or(0, |last| last.delivery));
         let open = attempts.iter().filter(|attempt| attempt.ended.is_none()).count();
         let is_right = grows
             && is_open == runs(job)
             && open == usize::from(runs(job))
             && delivery == job.delivery
-            && last.is_none_or(|last| if runs(job) { last.fence == job.fence } else { last.fence <= job.fence });
+            && last
+                .is_none_or(|last| if runs(job) { last.fence == job.fence } else { last.fence <= job.fence });
         findings.extend(unless(is_right, || format!("attempts {attempts:?} of {job:?}")));
     }
     findings
@@ -84,9 +89,10 @@ pub(super) fn grown(before: &Rows, rows: &Rows) -> Findings {
             format!("#{}: after grant {old:?} comes {new:?}", job.seq)
         }));
         let is_retried = !matches!(job.state, State::Waiting { why, .. } | State::Blocked { why, .. } if why != Why::Asked);
-        findings.extend(unless(!known.state.is_finished() || is_retried || job.delivery > known.delivery, || {
-            format!("#{} had ended: {:?}, then {:?}", job.seq, known.state, job.state)
-        }));
+        findings.extend(unless(
+            !known.state.is_finished() || is_retried || job.delivery > known.delivery,
+            || format!("#{} had ended: {:?}, then {:?}", job.seq, known.state, job.state),
+        ));
     }
     findings
 }

@@ -8,11 +8,12 @@ use super::{Findings, Past, Rows, differs, unless};
 
 /// Names are unique, states follow from time, and fences never go down: a new ownership has a greater one.
 pub(super) fn leases(rows: &Rows, past: &Past) -> Findings {
-    let mut findings: Findings = unless(rows.leases.is_sorted_by(|one, other| one.lease.name < other.lease.name), || {
-        "leases are not listed by name".to_owned()
-    })
-    .into_iter()
-    .collect();
+    let mut findings: Findings =
+        unless(rows.leases.is_sorted_by(|one, other| one.lease.name < other.lease.name), || {
+            "leases are not listed by name".to_owned()
+        })
+        .into_iter()
+        .collect();
     let before = past.rows.iter().flat_map(|rows| &rows.leases);
     let before: BTreeMap<&LeaseName, &Lease> = before.map(|info| (&info.lease.name, &info.lease)).collect();
     for info in &rows.leases {
@@ -48,11 +49,12 @@ fn state(lease: &Lease, rows: &Rows) -> LeaseState {
 
 /// The history numbers its entries, grants each fence of a name once, and ends with the present ownership.
 pub(super) fn ledger(rows: &Rows, past: &Past) -> Findings {
-    let mut findings: Findings = unless(rows.ledger.is_sorted_by(|one, next| one.number < next.number), || {
-        "entries of the history have one number".to_owned()
-    })
-    .into_iter()
-    .collect();
+    let mut findings: Findings =
+        unless(rows.ledger.is_sorted_by(|one, next| one.number < next.number), || {
+            "entries of the history have one number".to_owned()
+        })
+        .into_iter()
+        .collect();
     let mut notes: BTreeMap<&LeaseName, Vec<&LedgerNote>> = BTreeMap::new();
     for entry in &rows.ledger {
         notes.entry(&entry.note.name).or_default().push(&entry.note);
@@ -68,7 +70,8 @@ pub(super) fn ledger(rows: &Rows, past: &Past) -> Findings {
         let mut notes = notes.get(&info.lease.name).into_iter().flatten();
         let last = notes.rfind(|note| note.fence == info.lease.fence && turns(note.what));
         // The beginning of a present ownership is never removed.
-        let is_cut = |last: &LedgerNote| past.is_pruned && matches!(last.what, What::Acquired | What::TookOver);
+        let is_cut =
+            |last: &LedgerNote| past.is_pruned && matches!(last.what, What::Acquired | What::TookOver);
         let is_right = last.is_some_and(|last| agrees(&info.lease, last) || is_cut(last));
         findings.extend(unless(is_right, || format!("{:?} and its history {last:?}", info.lease)));
     }
@@ -78,7 +81,9 @@ pub(super) fn ledger(rows: &Rows, past: &Past) -> Findings {
 /// True for an entry that tells how far an ownership has come.
 fn turns(what: What) -> bool {
     match what {
-        What::Acquired | What::TookOver | What::RenewedLate | What::Broke | What::Lapsed | What::Released => true,
+        What::Acquired | What::TookOver | What::RenewedLate | What::Broke | What::Lapsed | What::Released => {
+            true
+        }
         What::Changed | What::Refused | What::Forgotten => false,
     }
 }

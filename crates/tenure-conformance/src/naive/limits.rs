@@ -77,8 +77,11 @@ pub(super) fn numbers(rows: &Rows, past: &Past) -> Findings {
             !past.retried.contains(seq) && rows.at(*seq).is_some_and(|job| !job.state.is_finished())
         };
         let latest = numbers.iter().filter(is_latest).map(|(seq, _)| *seq).max();
-        let allowed: Vec<u32> =
-            numbers.iter().filter(|(seq, _)| latest.is_none_or(|latest| *seq >= latest)).map(|(_, most)| *most).collect();
+        let allowed: Vec<u32> = numbers
+            .iter()
+            .filter(|(seq, _)| latest.is_none_or(|latest| *seq >= latest))
+            .map(|(_, most)| *most)
+            .collect();
         let is_right = match info.meter.limit {
             Limit { rate: Some(_), .. } => false,
             Limit { most: Some(most), .. } => allowed.contains(&most),
@@ -99,7 +102,8 @@ pub(super) fn standings(rows: &Rows, past: &Past) -> Findings {
         let key = key_of(job).filter(|_| !job.state.is_finished());
         let info = key.and_then(|key| rows.limits.iter().find(|info| info.key == *key));
         let (Some(info), Some(limited)) = (info, &standing.limit) else {
-            findings.extend(unless(info.is_none() && standing.limit.is_none(), || about("missing or made up")));
+            findings
+                .extend(unless(info.is_none() && standing.limit.is_none(), || about("missing or made up")));
             continue;
         };
         let running: Vec<JobId> =
@@ -113,7 +117,8 @@ pub(super) fn standings(rows: &Rows, past: &Past) -> Findings {
         // The blocked jobs of a lane stand behind the queued ones.
         if is_blocked(job) {
             let in_lane = |other: &&Job| other.queue == job.queue && other.kind == job.kind;
-            let queued = of_key(rows, &info.key).filter(in_lane).filter(|job| past.is_surely_due(job)).count();
+            let queued =
+                of_key(rows, &info.key).filter(in_lane).filter(|job| past.is_surely_due(job)).count();
             findings.extend(unless(limited.ahead as usize >= queued, || {
                 about(&format!("{} before it, but {queued} are queued", limited.ahead))
             }));
@@ -134,7 +139,8 @@ pub(super) fn granted(before: &Rows, rows: &Rows) -> Findings {
         let about = format!("limit {}", info.key);
         findings.extend(exceeded(&about, info.meter.limit, started, running));
         let was = before.limits.iter().find(|was| was.key == info.key && was.meter.limit == info.meter.limit);
-        let spent = was.and_then(|was| spent(rows, info.meter.limit, started, was.meter.bucket, info.meter.bucket));
+        let spent =
+            was.and_then(|was| spent(rows, info.meter.limit, started, was.meter.bucket, info.meter.bucket));
         findings.extend(spent.map(|how| format!("{about}: {how}")));
     }
     for queue in &rows.queues {
@@ -143,7 +149,8 @@ pub(super) fn granted(before: &Rows, rows: &Rows) -> Findings {
         let running = of_queue.filter(|job| is_held(job, rows.now)).count();
         let about = format!("limit of queue {}", queue.name);
         findings.extend(exceeded(&about, queue.limit, started, running));
-        let bucket = |rows| buckets(rows).into_iter().find(|(name, _)| *name == queue.name).map(|(_, bucket)| bucket);
+        let bucket =
+            |rows| buckets(rows).into_iter().find(|(name, _)| *name == queue.name).map(|(_, bucket)| bucket);
         let is_same = before.queues.iter().any(|was| was.name == queue.name && was.limit == queue.limit);
         let both = bucket(before).zip(bucket(rows)).filter(|_| is_same);
         let spent = both.and_then(|(was, is)| spent(rows, queue.limit, started, was, is));

@@ -52,17 +52,22 @@ pub(super) fn moved(before: &Rows, rows: &Rows, past: &Past) -> Findings {
     for (queue, line) in by_queue(rows) {
         let is_shared = past.shared.contains(queue);
         let in_order = line.is_sorted_by_key(|(_, job)| (job.priority, job.state.due(), job.seq));
-        findings.extend(unless(is_shared || in_order, || format!("the line of {queue} is {:?}", seqs(&line))));
+        findings
+            .extend(unless(is_shared || in_order, || format!("the line of {queue} is {:?}", seqs(&line))));
         // A turn may only now find a job that came due, and then gives it a place.
         let stays = |job: &Job, was: &Job| {
-            (&was.queue, was.priority, was.state, was.delivery) == (&job.queue, job.priority, job.state, job.delivery)
+            (&was.queue, was.priority, was.state, was.delivery)
+                == (&job.queue, job.priority, job.state, job.delivery)
         };
-        let was_there = |job: &Job| before.at(job.seq).is_some_and(|was| stays(job, was) && past.is_surely_due(job));
-        let now: Vec<u64> = line.iter().map(|(_, job)| job).filter(|job| was_there(job)).map(|job| job.seq).collect();
+        let was_there =
+            |job: &Job| before.at(job.seq).is_some_and(|was| stays(job, was) && past.is_surely_due(job));
+        let now: Vec<u64> =
+            line.iter().map(|(_, job)| job).filter(|job| was_there(job)).map(|job| job.seq).collect();
         let then = old.get(queue).into_iter().flatten().map(|(_, job)| job.seq);
         let then: Vec<u64> = then.filter(|seq| now.contains(seq)).collect();
         findings.extend(differs(format_args!("order of those that stay in line of {queue}"), &now, &then));
-        for (place, (_, new)) in line.iter().enumerate().filter(|(_, (_, job))| before.at(job.seq).is_none()) {
+        for (place, (_, new)) in line.iter().enumerate().filter(|(_, (_, job))| before.at(job.seq).is_none())
+        {
             let behind = line[place..].iter().map(|(_, job)| job).find(|other| {
                 let same = new.terms.share.is_some() && other.terms.share == new.terms.share;
                 same && other.priority == new.priority && was_there(other)

@@ -188,7 +188,8 @@ impl Past {
 
 /// A finding, unless the store's answer is the recomputed one.
 fn differs<T: Debug + PartialEq>(about: impl Display, answer: &T, recomputed: &T) -> Option<String> {
-    (answer != recomputed).then(|| format!("{about}: the store answers {answer:?}, its rows give {recomputed:?}"))
+    (answer != recomputed)
+        .then(|| format!("{about}: the store answers {answer:?}, its rows give {recomputed:?}"))
 }
 
 /// A finding, unless the condition holds.

@@ -5,8 +5,8 @@ mod made;
 use std::time::Duration;
 
 use tenure_core::{
-    AfterJobs, Block, End, Fence, JobId, Keep, LeaseState, Limit, Phase, QueueName, Retention, State, StateName, Terms,
-    Unique, What, Why, Window,
+    AfterJobs, Block, End, Fence, JobId, Keep, LeaseState, Limit, Phase, QueueName, Retention, State,
+    StateName, Terms, Unique, What, Why, Window,
 };
 
 use super::{Checker, Rows, Since};
@@ -96,7 +96,9 @@ fn a_turn_of_two_jobs_or_of_none_is_found() {
     });
     assert_found("turn of cart by #2", |rows| rows.around_of(2).turn.as_mut().unwrap().of = Some(id(2)));
     assert_found("turn of cart by #2", |rows| rows.around_of(2).turn.as_mut().unwrap().ahead = 0);
-    assert_found("turn of #4", |rows| rows.around_of(4).turn = rows.around[&1].standing.as_ref().unwrap().turn);
+    assert_found("turn of #4", |rows| {
+        rows.around_of(4).turn = rows.around[&1].standing.as_ref().unwrap().turn
+    });
 }
 
 #[test]
@@ -192,7 +194,9 @@ fn a_unique_key_without_its_job_or_of_another_is_found() {
         let on_conflict = tenure_core::OnConflict::Return;
         Some(Unique { key: tenure_core::UniqueKey([7; 16]), window, on_conflict })
     };
-    assert_found("unique key of", |rows| set(&mut rows.jobs[3], |terms| terms.unique = unique(Window::WhileUnfinished)));
+    assert_found("unique key of", |rows| {
+        set(&mut rows.jobs[3], |terms| terms.unique = unique(Window::WhileUnfinished))
+    });
     assert_found("unique key of", |rows| {
         set(&mut rows.jobs[3], |terms| terms.unique = unique(Window::For(Duration::from_secs(500))));
     });

@@ -46,7 +46,10 @@ fn next<'a>(jobs: &[&'a Job]) -> Option<&'a Job> {
         match job.state {
             State::Blocked { on: Block::Order, .. } => return Some(job),
             State::Blocked { on: Block::Jobs, .. } if !steps_aside(job) => return None,
-            State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } | State::Finished { .. } => {}
+            State::Waiting { .. }
+            | State::Blocked { .. }
+            | State::Running { .. }
+            | State::Finished { .. } => {}
         }
     }
     None
@@ -59,9 +62,12 @@ pub(super) fn turns(rows: &Rows, past: &Past) -> Findings {
         let seqs = |jobs: &[&Job]| jobs.iter().map(|job| job.seq).collect::<Vec<_>>();
         let holders: Vec<&Job> = jobs.iter().copied().filter(|job| has_turn(job)).collect();
         let candidates: Vec<&Job> = jobs.iter().copied().filter(|job| may_have_turn(job, past)).collect();
-        findings.extend(unless(holders.len() < 2, || format!("{:?} have the turn of {key} at once", seqs(&holders))));
+        findings.extend(unless(holders.len() < 2, || {
+            format!("{:?} have the turn of {key} at once", seqs(&holders))
+        }));
         let idle = next(&jobs).filter(|_| candidates.is_empty());
-        findings.extend(idle.map(|job| format!("no job has the turn of {key}, and #{} waits for it", job.seq)));
+        findings
+            .extend(idle.map(|job| format!("no job has the turn of {key}, and #{} waits for it", job.seq)));
         for (ahead, job) in jobs.iter().enumerate() {
             let Some(standing) = rows.around.get(&job.seq).and_then(|around| around.standing.as_ref()) else {
                 continue;
@@ -78,14 +84,21 @@ pub(super) fn turns(rows: &Rows, past: &Past) -> Findings {
                 (None, None) => next(&jobs).is_none(),
             };
             findings.extend(unless(is_right, || {
-                format!("{about}: {:?} has it; holders {:?} of {:?}", turn.of, seqs(&holders), seqs(&candidates))
+                format!(
+                    "{about}: {:?} has it; holders {:?} of {:?}",
+                    turn.of,
+                    seqs(&holders),
+                    seqs(&candidates)
+                )
             }));
         }
     }
     let without = rows.standings().filter(|(job, _)| job.terms.ordering.is_none() || job.state.is_finished());
-    findings.extend(without.filter_map(|(job, standing)| {
-        differs(format_args!("turn of #{}", job.seq), &standing.turn, &None)
-    }));
+    findings.extend(
+        without.filter_map(|(job, standing)| {
+            differs(format_args!("turn of #{}", job.seq), &standing.turn, &None)
+        }),
+    );
     findings
 }
 
@@ -95,16 +108,22 @@ pub(super) fn passed(before: &Rows, rows: &Rows) -> Findings {
     for (key, jobs) in by_key(rows) {
         for job in jobs.iter().filter(|job| has_turn(job)) {
             let had_none = before.at(job.seq).is_none_or(|job| {
-                matches!(job.state, State::Blocked { on: Block::Order | Block::Jobs, .. } | State::Finished { .. })
+                matches!(
+                    job.state,
+                    State::Blocked { on: Block::Order | Block::Jobs, .. } | State::Finished { .. }
+                )
             });
             let wants = |other: &&&Job| {
                 let was = before.at(other.seq);
                 let was_there = was.is_some_and(|was| !was.state.is_finished());
-                let wanted = !steps_aside(other) || (waits_for_turn(other) && was.is_some_and(waits_for_turn));
+                let wanted =
+                    !steps_aside(other) || (waits_for_turn(other) && was.is_some_and(waits_for_turn));
                 other.seq < job.seq && was_there && wanted
             };
             let first = jobs.iter().filter(|_| had_none).find(wants);
-            findings.extend(first.map(|first| format!("#{} has the turn of {key} before #{}", job.seq, first.seq)));
+            findings.extend(
+                first.map(|first| format!("#{} has the turn of {key} before #{}", job.seq, first.seq)),
+            );
         }
     }
     findings

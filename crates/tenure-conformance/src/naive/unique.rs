@@ -19,8 +19,12 @@ pub(super) fn holds(rows: &Rows, past: &Past) -> Findings {
                 hold.is_none_or(|hold| hold.job != job.id || hold.until.is_some())
             }
             Window::WhileUnfinished => hold.is_some_and(|hold| hold.job == job.id && hold.until.is_none()),
-            Window::For(_) if job.state.name(rows.now) == StateName::Cancelled || !past.is_certain(job) => true,
-            Window::For(span) => job.created.after(span) <= past.latest || hold.is_some_and(|hold| hold.job == job.id),
+            Window::For(_) if job.state.name(rows.now) == StateName::Cancelled || !past.is_certain(job) => {
+                true
+            }
+            Window::For(span) => {
+                job.created.after(span) <= past.latest || hold.is_some_and(|hold| hold.job == job.id)
+            }
         };
         findings.extend(unless(is_right, || format!("unique key of {job:?}: {hold:?}")));
     }

@@ -60,7 +60,8 @@ fn needed_by(rows: &Rows, job: &Job) -> Vec<JobId> {
     if is_unfinished(job) {
         return Vec::new();
     }
-    let names = |other: &&Job| named(rows, other).iter().any(|(_, named)| named.is_some_and(|it| it.seq == job.seq));
+    let names =
+        |other: &&Job| named(rows, other).iter().any(|(_, named)| named.is_some_and(|it| it.seq == job.seq));
     rows.unfinished().filter(names).take(limits::PAGE_JOBS).map(|other| other.id).collect()
 }
 
@@ -73,9 +74,12 @@ pub(super) fn gone_on(before: &Rows, rows: &Rows, past: &Past) -> Findings {
             continue;
         }
         for (id, other) in named(rows, job) {
-            let had_ended = other.and_then(|other| before.at(other.seq)).is_some_and(|other| other.state.is_finished());
-            let is_over = had_ended || other.is_none_or(|other| !is_unfinished(other) || !past.is_certain(other));
-            findings.extend(unless(is_over, || format!("#{} goes on although job {id} has not ended", job.seq)));
+            let had_ended =
+                other.and_then(|other| before.at(other.seq)).is_some_and(|other| other.state.is_finished());
+            let is_over =
+                had_ended || other.is_none_or(|other| !is_unfinished(other) || !past.is_certain(other));
+            findings
+                .extend(unless(is_over, || format!("#{} goes on although job {id} has not ended", job.seq)));
         }
     }
     findings

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tenure_core::schedule::Schedule;
 use tenure_core::{
-    AfterJobs, Args, Attempt, AttemptEnd, Block, Bucket, End, Epoch, Fate, Fence, Head, Holder, HostId, IfFailed, Job,
-    JobId, Key, Kind, Lease, LeaseId, LeaseName, LeaseState, LedgerEntry, LedgerNote, Limit, LimitKey, Limited, Meter,
-    Name, NewTimer, Ordered, OrderingKey, Origin, Ownership, Phase, Policies, Priority, QueueName, QueueTerms,
-    SlotRecord, Standing, State, StateName, Terms, Timer, TimerJob, Timestamp, Ttl, UniqueKey, What, Why,
+    AfterJobs, Args, Attempt, AttemptEnd, Block, Bucket, End, Epoch, Fate, Fence, Head, Holder, HostId,
+    IfFailed, Job, JobId, Key, Kind, Lease, LeaseId, LeaseName, LeaseState, LedgerEntry, LedgerNote, Limit,
+    LimitKey, Limited, Meter, Name, NewTimer, Ordered, OrderingKey, Origin, Ownership, Phase, Policies,
+    Priority, QueueName, QueueTerms, SlotRecord, Standing, State, StateName, Terms, Timer, TimerJob,
+    Timestamp, Ttl, UniqueKey, What, Why,
 };
 use tenure_store::{Count, KeyHold, LeaseInfo, LimitInfo, QueueInfo, Rest, Totals};
 
@@ -155,7 +156,8 @@ pub(super) fn lease(fence: u64) -> LeaseInfo {
 fn entry() -> LedgerEntry {
     let (name, by) = (LeaseName::new("backup").unwrap(), Holder::named("web"));
     let (fence, since, until) = (Fence::from_number(12), Some(at(90)), Some(at(120)));
-    let note = LedgerNote { at: at(90), name, fence, what: What::Acquired, by, since, until, note: String::new() };
+    let note =
+        LedgerNote { at: at(90), name, fence, what: What::Acquired, by, since, until, note: String::new() };
     LedgerEntry { number: 1, note }
 }
 
@@ -185,7 +187,8 @@ pub(super) fn good() -> Rows {
     let mut rows = Rows::empty(at(100));
     rows.jobs = jobs();
     rows.around = rows.jobs.iter().map(|job| (job.seq, around(job))).collect();
-    let states = [(StateName::Queued, 2), (StateName::Blocked, 3), (StateName::Running, 1), (StateName::Succeeded, 1)];
+    let states =
+        [(StateName::Queued, 2), (StateName::Blocked, 3), (StateName::Running, 1), (StateName::Succeeded, 1)];
     states.into_iter().for_each(|(state, jobs)| rows.count(state, jobs));
     let (oldest_due, limit, terms) = (Some(at(50)), Limit::default(), QueueTerms::default());
     rows.queues.push(QueueInfo { name: queue(), paused: false, oldest_due, limit, terms });
