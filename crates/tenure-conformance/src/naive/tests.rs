@@ -105,8 +105,10 @@ fn a_turn_of_two_jobs_or_of_none_is_found() {
 fn a_line_of_an_ordering_key_in_the_wrong_order_is_found() {
     assert_found_after("before #2", |rows| {
         rows.jobs[0].state = State::Finished { at: at(99), end: End::Failed };
-        let ordering = rows.jobs[1].terms.ordering.clone();
-        set(&mut rows.jobs[3], |terms| terms.ordering = ordering);
+        let (mut new, ordering) = (rows.jobs[3].clone(), rows.jobs[1].terms.ordering.clone());
+        (new.seq, new.id) = (8, id(8));
+        set(&mut new, |terms| terms.ordering = ordering);
+        rows.add(new, 2);
     });
 }
 
@@ -161,7 +163,7 @@ fn places_in_line_that_are_taken_twice_or_out_of_order_are_found() {
 
 #[test]
 fn a_line_without_share_keys_that_is_out_of_order_is_found() {
-    assert_found_after("the line of mail is", |rows| {
+    assert_found_after("the line of post is", |rows| {
         for place in [3, 4] {
             set(&mut rows.jobs[place], |terms| terms.share = None);
             rows.jobs[place].queue = QueueName::new("post").unwrap();

@@ -32,7 +32,7 @@ fn has_turn(job: &Job) -> bool {
 }
 
 fn may_have_turn(job: &Job, past: &Past) -> bool {
-    has_turn(job) || matches!(job.state, State::Waiting { due, .. } if due <= past.latest)
+    has_turn(job) || past.is_maybe_due(job)
 }
 
 fn waits_for_turn(job: &Job) -> bool {
