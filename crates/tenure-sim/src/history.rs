@@ -171,8 +171,6 @@ pub enum What {
         /// The limits at the same instant.
         limits: Vec<LimitInfo>,
     },
-    /// The naive checker compared the store with its own rows, and found these contradictions.
-    Compared(Vec<String>),
     /// A handler began.
     Began {
         /// The job.
@@ -474,7 +472,6 @@ impl What {
                 | Self::Believes { .. }
                 | Self::Work { stands: Stands::Believes, .. }
                 | Self::Audit { .. }
-                | Self::Compared(_)
                 | Self::Row(_)
                 | Self::Beside(_)
                 | Self::Ledger(_)

@@ -38,7 +38,6 @@ mod heads;
 mod history;
 mod holders;
 mod host;
-mod naive;
 mod operator;
 mod plan;
 mod probes;

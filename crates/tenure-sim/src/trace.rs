@@ -101,7 +101,6 @@ impl fmt::Display for What {
             Self::Row(row) => write!(f, "store has #{}: {:?} fence {}", row.seq, row.state, row.fence),
             Self::Beside(rows) => write!(f, "store has {} jobs beside", rows.len()),
             Self::Audit { rows, .. } => write!(f, "store has {} jobs", rows.len()),
-            Self::Compared(findings) => write!(f, "store and its rows: {} contradictions", findings.len()),
             Self::Began { seq, fence, .. } => write!(f, "handler of #{seq} fence {fence} began"),
             Self::Believes { seq, fence } => {
                 write!(f, "handler of #{seq} fence {fence} believes that it holds it")

@@ -15,7 +15,6 @@ use crate::asks::Ask;
 use crate::book::Book;
 use crate::clock::SimClock;
 use crate::history::{Row, What, Who};
-use crate::naive::Looks;
 use crate::plan::{LimitPlan, Plan, stream};
 use crate::services;
 use crate::wire::Wire;
@@ -34,7 +33,6 @@ pub(crate) struct World {
     wanted: Mutex<BTreeMap<u64, LeaseName>>,
     asks: Mutex<Asks>,
     wires: Mutex<BTreeMap<usize, Arc<Wire>>>,
-    pub(crate) looks: Looks,
 }
 
 /// What was asked for, and by now is known of it.
@@ -60,8 +58,7 @@ impl World {
     ) -> Self {
         let (healed, enough) = (AtomicBool::new(false), AtomicBool::new(false));
         let (wanted, asks, wires) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let looks = Looks::default();
-        Self { seed, plan, time, store, store_clock, book, healed, enough, wanted, asks, wires, looks }
+        Self { seed, plan, time, store, store_clock, book, healed, enough, wanted, asks, wires }
     }
 
     pub(crate) fn note_healed(&self) {
@@ -182,7 +179,6 @@ impl World {
         let counts = self.store.counts().await?;
         let limits = self.store.limits(None, 1_000).await?.limits;
         self.book.note(Who::World, What::Audit { rows: rows.clone(), counts, limits });
-        self.compare_at_times().await?;
         if self.plan.timers.is_some() {
             self.store_seen().look_at_timers().await?;
         }

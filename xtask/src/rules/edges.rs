@@ -11,7 +11,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("tenure-sqlite", &["tenure-store", "tenure-core"]),
     ("tenure-postgres", &["tenure-store", "tenure-core"]),
     ("tenure", &["tenure-postgres", "tenure-sqlite", "tenure-store", "tenure-core"]),
-    ("tenure-sim", &["tenure", "tenure-conformance", "tenure-store", "tenure-core"]),
+    ("tenure-sim", &["tenure", "tenure-store", "tenure-core"]),
     ("tenure-models", &["tenure-core"]),
     ("tenure-cli", &["tenure-ui", "tenure-http", "tenure-apps", "tenure-program", "tenure"]),
     ("tenure-ui", &["tenure-http", "tenure"]),

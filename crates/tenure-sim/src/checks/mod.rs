@@ -6,7 +6,6 @@
 mod afters;
 mod attempts;
 mod belief;
-mod contradictions;
 mod counters;
 mod effects;
 mod ends;
@@ -85,7 +84,6 @@ impl Checks {
                 Box::new(holders::Holders::default()),
                 Box::new(unique::UniqueKeys::default()),
                 Box::new(counters::Counters),
-                Box::new(contradictions::Contradictions),
                 Box::new(slots::Slots::default()),
                 Box::new(pauses::Pauses::default()),
                 Box::new(pace::Pace::default()),
