@@ -10,6 +10,7 @@ use tenure_core::{
 };
 
 use super::Maker;
+use super::naive::Looks;
 use tenure_store::{
     Accepted, Chance, Change, ChangeOutcome, Changed, Clock, Enqueued, Filter, Held, Kinds, ManualClock,
     MemoryStore, Order, PageAsk, Renew, Renewal, Reservation, Reserve, Selection, Settled, Store, Tended,
@@ -48,6 +49,11 @@ impl Given {
     /// How many random histories this store goes through.
     pub(super) fn histories(&self) -> u64 {
         self.maker.histories()
+    }
+
+    /// The naive checker for the random history with this seed.
+    pub(super) fn naive(&self, seed: u64) -> Looks {
+        Looks::every(self.maker.steps_per_look(seed))
     }
 
     /// Another fresh store, on the same clock.

@@ -7,6 +7,7 @@ use tenure_core::{Fence, Holder, Late, LeaseAct, LeaseId, LeaseName, Timestamp, 
 
 use super::given::{Given, host, seconds};
 use super::histories::{STEPS, number_from};
+use super::naive::{Depth, Rows};
 use super::wishes::{granted, id, leases, name, notes};
 use super::{Test, test};
 use tenure_store::{Chance, LeaseWish, LedgerAsk, ManualClock, Order, Store};
@@ -29,9 +30,14 @@ async fn every_history_of_leases_goes_as_it_goes_with_the_reference(given: Given
         let mut tested = Side::new(given.store.clone(), given.clock.clone());
         let mut reference = Side::new(given.reference(), given.clock.clone());
         let generator = Generator { chance: Chance::seeded(seed), start: given.now() };
+        let mut naive = given.naive(seed);
         for step in 1..=STEPS {
             let operation = generator.draw(tested.had.len());
             let answer = tested.apply(&operation).await;
+            if naive.is_time(step) {
+                let rows = Rows::read(&*given.store, Depth::Rows).await.unwrap();
+                naive.judge(rows, || format!("history {seed}, step {step}: {operation:#?}"));
+            }
             if let Operation::Pass(_) = operation {
                 continue;
             }

@@ -58,6 +58,7 @@ mod ledger;
 mod ledger_pages;
 mod limit;
 mod limit_said;
+mod naive;
 mod needed;
 mod operation;
 mod ordering;
@@ -91,10 +92,14 @@ use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::{Builder, Runtime};
 
 use given::Given;
+pub use naive::{Around, Checker, Depth, Rows, Since};
 use tenure_store::{Clock, Store};
 
 /// A store, sooner or later.
 pub type Making<'a> = Pin<Box<dyn Future<Output = Arc<dyn Store>> + Send + 'a>>;
+
+/// Steps after which a random history reads all of a store in any case.
+pub const RARELY: usize = histories::LOOKS;
 
 /// Makes the stores that are tested.
 pub trait Maker: Send + Sync {
@@ -104,6 +109,12 @@ pub trait Maker: Send + Sync {
     /// How many random histories of each sort it goes through if `TENURE_HISTORIES` does not say.
     fn histories(&self) -> u64 {
         histories::HISTORIES
+    }
+
+    /// Number of steps of the random history with this seed after which the naive checker looks at the store. Only a look
+    /// after each step checks all of its rules. For a store that answers slowly, [`RARELY`] costs little.
+    fn steps_per_look(&self, _seed: u64) -> usize {
+        1
     }
 }
 

@@ -9,7 +9,8 @@ use tenure_core::{
     Reserved, Serves, Settlement, SlotRecord, Timer, Timestamp, Verdict, explain,
 };
 
-use super::given::{decide, held, list, pages};
+use super::given::{decide, held, pages};
+use super::naive::{Around, Depth, Rows};
 use tenure_store::{
     Accepted, Change, Clock, Enqueued, Filter, Held, ListedBy, ManualClock, Order, PageAsk, Renew, Report,
     Reservation, Reserve, Selection, SlotsAsk, Store, TimerAct, TimersAsk,
@@ -146,25 +147,31 @@ impl Side {
         Answered { text, due_in }
     }
 
+    /// All rows of the store.
+    pub(super) async fn rows(&self) -> Rows {
+        Rows::read(&*self.store, Depth::Standings).await.unwrap()
+    }
+
     /// Everything there is to see, one job after the other.
-    pub(super) async fn look_at_all(&self) -> Vec<String> {
-        let jobs = list(&*self.store, Filter::default(), Order::OldestFirst, 7).await;
+    pub(super) async fn look_at_all(&self, rows: &Rows) -> Vec<String> {
         let mut seen = vec![self.look_around().await];
-        for job in jobs {
-            seen.push(self.look_at(job.id).await);
+        for job in &rows.jobs {
+            seen.push(self.text_of(job.id, rows.around[&job.seq].clone()).await);
         }
         seen
     }
 
     async fn look_at(&self, id: JobId) -> String {
-        let job = self.store.job(id).await.unwrap();
+        self.text_of(id, Around::read(&*self.store, id).await.unwrap()).await
+    }
+
+    async fn text_of(&self, id: JobId, around: Around) -> String {
+        let Around { job, standing, attempts } = around;
         let seq = job.as_ref().map_or(0, |job| job.seq);
         let job = job.map(|job| self.ranked(job));
-        let attempts = self.store.attempts(id).await.unwrap();
         let attempts: Vec<Attempt> =
             attempts.into_iter().map(|a| Attempt { fence: self.rank_of(seq, a.fence), ..a }).collect();
         let log = self.store.logs(id, (1, 1), 5).await.unwrap();
-        let standing = self.store.standing(id).await.unwrap();
         let now = self.store.clock().now();
         let reason = standing.as_ref().map(|standing| explain(standing, now));
         let gates =

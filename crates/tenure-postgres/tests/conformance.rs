@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use own_postgres::Server;
-use tenure_conformance::{Maker, Making};
+use tenure_conformance::{Maker, Making, RARELY};
 use tenure_store::{Clock, Hints, Store};
 
 use crate::reused::Schemas;
@@ -46,6 +46,10 @@ impl Maker for OnPostgres {
 
     fn histories(&self) -> u64 {
         HISTORIES
+    }
+
+    fn steps_per_look(&self, _seed: u64) -> usize {
+        RARELY
     }
 }
 

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
-use tenure_conformance::{Maker, Making};
+use tenure_conformance::{Maker, Making, RARELY};
 use tenure_sqlite::{Durability, Options, SqliteStore};
 use tenure_store::{Clock, Store};
+
+/// One random history in so many is looked at after each step.
+const CLOSE_LOOKS: u64 = 50;
 
 /// Makes each store on a file of its own; the directory goes with the process.
 struct Files {
@@ -30,6 +33,10 @@ impl Maker for Files {
         // The suite asks what is kept, not what a loss of power leaves: it need not wait for the disk.
         let options = Options { durability: Durability::Normal, readers: 1, ..Options::default() };
         Box::pin(async move { SqliteStore::open(file, options, clock).unwrap() as Arc<dyn Store> })
+    }
+
+    fn steps_per_look(&self, seed: u64) -> usize {
+        if seed.is_multiple_of(CLOSE_LOOKS) { 1 } else { RARELY }
     }
 }
 
