@@ -20,8 +20,9 @@ Commands:
                              and so is a missing rustfmt or clippy, which is reported
   ci [--long]                the same, but nothing is skipped; run it before you push
   sim [--seeds N] [--from S] simulate whole clusters for N seeds, from seed S
-  mutants [--seeds N] [--only NAME]
-                             plant each bug in turn: the simulation must find it within N seeds
+  mutants [--seeds N] [--only NAME]...
+                             plant each bug in turn: the simulation must find it within N seeds, or a
+                             test of the store that contains it
   package [--build] [--online]
                              check, pack and rehearse publishing every crate; --build compiles each
                              from its package, --online fails if crates.io cannot be reached
