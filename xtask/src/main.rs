@@ -21,8 +21,9 @@ Commands:
   ci [--long]                the same, but nothing is skipped; run it before you push
   sim [--store STORE] [--seeds N] [--from S]
                              simulate whole clusters on memory or sqlite, for N seeds from seed S
-  mutants [--seeds N] [--only NAME]
-                             plant each bug in turn: the simulation must find it within N seeds
+  mutants [--seeds N] [--only NAME]...
+                             plant each bug in turn: the simulation must find it within N seeds, or a
+                             test of the store that contains it
   package [--build] [--online]
                              check, pack and rehearse publishing every crate; --build compiles each
                              from its package, --online fails if crates.io cannot be reached

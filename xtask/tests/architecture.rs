@@ -306,7 +306,12 @@ fn a_link_that_leads_nowhere_is_refused() {
 #[test]
 fn every_planted_bug_is_listed_and_planted() {
     let page = fs::read_to_string(files::root().join(planted::PAGE)).expect("the page can be read");
-    assert!(planted::on_the_page(&page).len() >= 40, "the page lists the planted bugs");
+    let listed = planted::on_the_page(&page);
+    assert!(listed.len() >= 53, "the page lists the planted bugs");
+    for store in ["tenure-sqlite", "tenure-postgres"] {
+        let planted = listed.iter().filter(|planted| planted.bends == store).count();
+        assert!(planted >= 6, "{store} has {planted} planted bugs");
+    }
     assert_holds(planted::refused(&page, &repository()));
 }
 
@@ -314,17 +319,23 @@ fn every_planted_bug_is_listed_and_planted() {
 fn a_planted_bug_that_is_not_listed_or_not_planted_is_refused() {
     let source = file("crates/tenure-core/src/a.rs", "if cfg!(mutant = \"a\") {}");
     let refused = |page: &str| planted::refused(page, std::slice::from_ref(&source));
-    let row = "| `a` | `tenure-core` | it is wrong |\n";
-    let page = format!("| name | crate | the mistake |\n|---|---|---|\n{row}");
+    let row = "| `a` | `tenure-core` | it is wrong | simulation |\n";
+    let page = format!("| name | crate | the mistake | finder |\n|---|---|---|---|\n{row}");
     assert_holds(refused(&page));
 
     assert_one(&refused(""), "does not list `a` of tenure-core");
     assert_one(&refused(&format!("{page}{row}")), "twice");
     assert_one(
-        &refused(&format!("{page}| `b` | `tenure-core` | it is wrong |\n")),
+        &refused(&format!("{page}| `b` | `tenure-core` | it is wrong | simulation |\n")),
         "has no `cfg!(mutant = \"b\")`",
     );
-    assert_one(&refused("| `a` | `tenure-core` | |\n"), "has no sentence");
-    let elsewhere = refused("| `a` | `tenure-store` | it is wrong |\n");
+    assert_one(&refused("| `a` | `tenure-core` | | simulation |\n"), "has no sentence");
+    assert_one(&refused("| `a` | `tenure-core` | it is wrong |\n"), "has no finder");
+    assert_one(&refused("| `a` | `tenure-core` | it is wrong | `it` |\n"), "has no finder");
+    let by_test = "| `a` | `tenure-core` | it is wrong | `it a_test` |\n";
+    assert_one(&refused(by_test), "no test program of tenure-core");
+    let manifest = file("crates/tenure-core/Cargo.toml", "[[test]]\nname = \"it\"\n");
+    assert_holds(planted::refused(by_test, &[source.clone(), manifest]));
+    let elsewhere = refused("| `a` | `tenure-store` | it is wrong | simulation |\n");
     assert_eq!(elsewhere.len(), 2, "{elsewhere:?}");
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tenure_core::{Args, Due, Keep, Name, NewJob, Retention, RetryPolicy, Terms, Timestamp, limits};
+use tenure_core::{Args, Due, Head, Keep, Name, NewJob, Retention, RetryPolicy, Terms, Timestamp, limits};
 
-use super::given::{Given, ids_of, kind, minutes, priority, seconds};
+use super::given::{Given, ids, ids_of, kind, minutes, priority, seconds};
+use super::keyed::{limited, ordered, shared};
 use super::{Test, test};
 use tenure_store::{Accepted, Change, ChangeOutcome, Enqueued, Refusal};
 
@@ -24,6 +25,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(an_id_of_another_job_is_refused),
         test(an_id_taken_earlier_in_the_same_batch_is_refused),
         test(a_refused_batch_leaves_nothing_behind),
+        test(a_refused_batch_leaves_no_place_in_line_of_a_job_with_keys),
         test(a_refusal_names_the_first_job_that_is_refused),
         test(a_refused_batch_can_be_enqueued_once_its_cause_is_gone),
         test(a_delay_counts_from_the_clock_of_the_store),
@@ -179,6 +181,18 @@ async fn a_refused_batch_leaves_nothing_behind(given: Given) {
     assert_eq!(given.store.queues().await.unwrap(), queues, "a queue of a refused batch was never named");
     let next = given.put(given.new_job("mail")).await;
     assert_eq!(given.job(next).await.seq, 2, "only accepted jobs are numbered");
+}
+
+async fn a_refused_batch_leaves_no_place_in_line_of_a_job_with_keys(given: Given) {
+    let old = given.put(given.new_job("post")).await;
+    let bad = NewJob { id: old, ..given.of_kind("post", "print") };
+    for terms in [ordered(Head::Block), limited(Some(1)), shared("acme")] {
+        let batch = vec![given.on_terms("mail", terms), bad.clone()];
+        let refused = Enqueued::Refused { index: 1, refusal: Refusal::IdTaken(old) };
+        assert_eq!(given.enqueue_all(batch).await, refused);
+        let next = given.put(given.new_job("mail")).await;
+        assert_eq!(ids(&given.reserve("mail", 9).await), [next]);
+    }
 }
 
 async fn a_refusal_names_the_first_job_that_is_refused(given: Given) {

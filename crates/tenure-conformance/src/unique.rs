@@ -6,7 +6,7 @@ use tenure_core::{
     Cause, End, Failure, Keep, NewJob, OnConflict, Retention, State, StateName, Terms, Unique, Window,
 };
 
-use super::given::{Given, TTL, cancel_within, failed, ids_of, minutes, retry, seconds};
+use super::given::{Given, TTL, cancel_within, failed, ids, ids_of, minutes, retry, seconds};
 use super::{Test, test};
 use tenure_store::{Accepted, Change, ChangeOutcome, Enqueued, Refusal, Settled};
 
@@ -142,6 +142,7 @@ async fn of_a_batch_of_replacing_jobs_the_last_one_stays(given: Given) {
     assert_eq!(given.state(a).await, StateName::Cancelled);
     assert_eq!(given.state(b).await, StateName::Cancelled);
     assert_eq!(given.state(c).await, StateName::Queued);
+    assert_eq!(ids(&given.reserve("mail", 9).await), [c]);
 }
 
 async fn a_repetition_is_no_conflict_with_itself(given: Given) {

@@ -18,12 +18,21 @@ const SET_ASIDE: Duration = Duration::from_secs(60);
 
 const STAND_ALONE: &str = "SELECT stand_alone($1)";
 const RUNNING: &str = "UPDATE standing SET lapse = $2 WHERE seq = $1 AND state = 1";
+macro_rules! due {
+    ($of_begun:literal) => {
+        concat!(
+            "WITH moved AS (UPDATE later SET due = $3 WHERE due <= $4 AND seq = $1 RETURNING seq, begun),
+             again AS (UPDATE ",
+            $of_begun,
+            " SET due = $3 WHERE seq = ANY (ARRAY(SELECT seq FROM moved WHERE begun))),
+             k AS (UPDATE keyed SET due = $3 WHERE seq = $1)
+             UPDATE job SET due = $3 WHERE id = $2 AND EXISTS (SELECT FROM moved WHERE NOT begun)"
+        )
+    };
+}
+
 /// Who looks for its place goes by the due that its rows tell.
-const DUE: &str =
-    "WITH moved AS (UPDATE later SET due = $3 WHERE due <= $4 AND seq = $1 RETURNING seq, begun),
-     again AS (UPDATE standing SET due = $3 WHERE seq = ANY (ARRAY(SELECT seq FROM moved WHERE begun))),
-     k AS (UPDATE keyed SET due = $3 WHERE seq = $1)
-     UPDATE job SET due = $3 WHERE id = $2 AND EXISTS (SELECT FROM moved WHERE NOT begun)";
+const DUE: &str = if cfg!(mutant = "postgres-aside-keeps-due") { due!("job") } else { due!("standing") };
 const BLOCKED: &str = "WITH moved AS (UPDATE keyed SET at = 0, due = $3 WHERE seq = $1
          RETURNING lane, priority, seq, begun),
      l AS (INSERT INTO later (lane, priority, due, seq, begun, gated)

@@ -139,6 +139,8 @@ impl Link {
     pub(crate) async fn may_try_again(&mut self, tries: &mut u32) -> bool {
         let met =
             self.connection.as_mut().is_some_and(|connection| std::mem::take(&mut connection.met_somebody));
+        let is_lost = self.connection.as_ref().is_some_and(|connection| !connection.is_sound());
+        let met = met || cfg!(mutant = "postgres-lost-commit-repeated") && is_lost;
         *tries += 1;
         if !met || *tries >= TRIES {
             return false;

@@ -278,7 +278,8 @@ fn standings(rows: &BTreeMap<i64, Stored>) -> Result<Option<Query>, Fault> {
         State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => None,
     };
     let lapse = |stored: &Stored| {
-        let deadline = stored.job.cancel.as_ref().map(|request| request.deadline);
+        let cancel = stored.job.cancel.as_ref().filter(|_| !cfg!(mutant = "postgres-lapse-ignores-grace"));
+        let deadline = cancel.map(|request| request.deadline);
         until(stored).map(|until| deadline.map_or(until, |deadline| until.min(deadline)))
     };
     let why = |stored: &Stored| match stored.job.state {

@@ -87,6 +87,12 @@ impl<'c> Writing<'c> {
     pub(crate) async fn commit(mut self) -> Result<(), Fault> {
         self.flush_limits()?;
         self.send_sheet()?;
+        if cfg!(mutant = "postgres-news-before-commit") {
+            self.memory.publish(std::mem::take(&mut self.news));
+        }
+        if cfg!(mutant = "postgres-lanes-before-commit") {
+            self.memory.lanes().meet(std::mem::take(&mut self.new_lanes));
+        }
         self.txn.commit().await?;
         self.memory.lanes().meet(self.new_lanes);
         self.memory.publish(self.news);
@@ -195,4 +201,29 @@ pub(crate) fn last_of(
     let (Some(holder), Some(started)) = (job.holder, job.started) else { return None };
     let (attempt, delivery, fence) = (job.attempt, job.delivery, job.fence);
     Some(Attempt { attempt, delivery, fence, holder, started, ended, failure })
+}
+
+#[cfg(test)]
+mod tests {
+    use own_postgres::Server;
+
+    use super::*;
+    use crate::plans::fresh;
+
+    #[tokio::test]
+    async fn a_commit_that_fails_publishes_nothing_and_leaves_no_lane_in_memory() {
+        let server = Server::start_hasty().unwrap();
+        let mut link = fresh(&server).await;
+        let memory = Arc::clone(&link.memory);
+        let (queue, kind) = (QueueName::default(), Kind::new("echo").unwrap());
+        let lanes = vec![(queue.clone(), kind.clone())];
+        let (mut writing, _) = Writing::begin(&mut link, Gate::Open, Vec::new()).await.unwrap();
+        writing.make_lanes(lanes).await.unwrap();
+        assert!(writing.lane(&queue, &kind).is_some());
+        writing.news.due = true;
+        // It is sent along with the commit, and fails it.
+        writing.write(Query::new("SELECT surely(false)")).unwrap();
+        writing.commit().await.unwrap_err();
+        assert_eq!((memory.bulletin.calls(), memory.lanes().find(&queue, &kind)), (0, None));
+    }
 }

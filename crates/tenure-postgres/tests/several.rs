@@ -15,11 +15,13 @@ use common::agree::assert_agrees;
 use common::{ask, jobs, open};
 use own_postgres::Server;
 use tenure_core::{
-    Cause, Due, Failure, JobId, Keep, NewJob, OnConflict, Priority, QueueName, Retention, RetryPolicy, Terms,
-    Unique, UniqueKey, Verdict, Window,
+    Cause, Due, Failure, JobId, Keep, NewJob, OnConflict, Priority, QueueName, QueueTerms, Retention,
+    RetryPolicy, Terms, Unique, UniqueKey, Verdict, Window,
 };
 use tenure_postgres::PostgresStore;
-use tenure_store::{Chance, Change, Fault, Filter, Jobs, Selection, Store};
+use tenure_store::{
+    Chance, Change, Enqueued, Fault, Filter, Jobs, QueueEdit, Refusal, Selection, Store, Views,
+};
 
 const PROGRAMS: u64 = 4;
 const STEPS: usize = 60;
@@ -151,4 +153,17 @@ async fn what_is_kept_twice_agrees_after_a_turmoil_of_several_programs() {
     for store in stores {
         store.close().await.unwrap();
     }
+}
+
+/// A program enqueues without a look at the queue while it knows of no terms, and another may have set some since.
+#[tokio::test]
+async fn terms_that_another_program_has_set_hold_for_the_next_job() {
+    let server = Server::start_hasty().unwrap();
+    let (one, two) = (open(&server).await, open(&server).await);
+    one.enqueue(jobs(1, 1)).await.unwrap();
+    let terms = QueueTerms { max_depth: Some(1), ..QueueTerms::default() };
+    let edit = QueueEdit { terms: Some(terms), ..QueueEdit::default() };
+    two.edit_queue(&QueueName::new("mail").unwrap(), edit).await.unwrap();
+    let refused = Enqueued::Refused { index: 0, refusal: Refusal::QueueFull { most: 1 } };
+    assert_eq!(one.enqueue(jobs(1, 2)).await, Ok(refused));
 }

@@ -69,6 +69,7 @@ impl Writing<'_> {
         // Who looks for its place goes by the due that its row tells.
         let sql = match begun {
             false => "UPDATE job SET due = ?2 WHERE seq = ?1",
+            true if cfg!(mutant = "sqlite-aside-keeps-due") => "UPDATE job SET due = ?2 WHERE seq = ?1",
             true => "UPDATE standing SET due = ?2 WHERE seq = ?1",
         };
         self.put_off(sql, seq, error)

@@ -117,7 +117,7 @@ impl Lanes {
 
     /// What other programs have taken from buckets is no change of a queue.
     fn refresh_buckets(&mut self, conn: &Connection) -> Result<()> {
-        if self.limited.is_empty() {
+        if self.limited.is_empty() || cfg!(mutant = "sqlite-others-bucket-unread") {
             return Ok(());
         }
         let mut buckets = conn.prepare_cached("SELECT name, bucket FROM queue WHERE limit_to IS NOT NULL")?;

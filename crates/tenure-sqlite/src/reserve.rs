@@ -28,13 +28,24 @@ pub(crate) const LINE: &str =
 pub(crate) const PLACES: &str = "SELECT priority, round, due, seq, limit_id FROM ready
      WHERE lane = ?1 AND due <= ?2 AND (priority, round, due, seq) > (?3, ?4, ?5, ?6)
      ORDER BY priority, round, due, seq LIMIT ?7 + 0";
-pub(crate) const BEGIN: &str = "INSERT INTO standing
-         (seq, lane, state, fence, attempt, delivery, due, until, lapse, started, holder, limit_id)
-     SELECT seq, lane, 1, ?7 + 1, 1, 1, due, ?8, ?8, ?6, ?9, limit_id FROM ready
-     WHERE lane = ?1 AND (priority, round, due, seq) <= (?2, ?3, ?4, ?5) AND due <= ?6
-     ON CONFLICT (seq) DO UPDATE SET state = 1, fence = max(fence, ?7) + 1, attempt = attempt + 1,
-         delivery = delivery + 1, why = NULL, due = excluded.due, until = excluded.until, lapse = excluded.lapse,
-         started = excluded.started, holder = excluded.holder, progress = NULL, limit_id = excluded.limit_id";
+macro_rules! begin {
+    ($last_fence:literal) => {
+        concat!(
+            "INSERT INTO standing
+                 (seq, lane, state, fence, attempt, delivery, due, until, lapse, started, holder, limit_id)
+             SELECT seq, lane, 1, ?7 + 1, 1, 1, due, ?8, ?8, ?6, ?9, limit_id FROM ready
+             WHERE lane = ?1 AND (priority, round, due, seq) <= (?2, ?3, ?4, ?5) AND due <= ?6
+             ON CONFLICT (seq) DO UPDATE SET state = 1, fence = ",
+            $last_fence,
+            " + 1, attempt = attempt + 1, delivery = delivery + 1, why = NULL, due = excluded.due,
+                 until = excluded.until, lapse = excluded.lapse, started = excluded.started,
+                 holder = excluded.holder, progress = NULL, limit_id = excluded.limit_id"
+        )
+    };
+}
+
+pub(crate) const BEGIN: &str =
+    if cfg!(mutant = "sqlite-claim-below-epoch") { begin!("fence") } else { begin!("max(fence, ?7)") };
 pub(crate) const CUT: &str = "DELETE FROM ready
      WHERE lane = ?1 AND (priority, round, due, seq) <= (?2, ?3, ?4, ?5) AND due <= ?6";
 pub(crate) const LEFT: &str =

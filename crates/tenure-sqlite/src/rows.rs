@@ -228,6 +228,7 @@ pub(crate) fn write_standing(conn: &Connection, Stored { job, lane, .. }: &Store
     };
     let deadline = job.cancel.as_ref().map(|request| request.deadline);
     let lapse = until.map(|until| deadline.map_or(until, |deadline| until.min(deadline)));
+    let output = job.output.as_ref().filter(|_| !cfg!(mutant = "sqlite-output-place-lost"));
     statement.execute(params![
         value::signed(job.seq),
         lane,
@@ -245,7 +246,7 @@ pub(crate) fn write_standing(conn: &Connection, Stored { job, lane, .. }: &Store
         job.holder.map(|host| *host.as_bytes()),
         value::maybe_to_json(job.failure.as_ref())?,
         job.output.as_ref().map(|output| output.value.as_slice()),
-        job.output.as_ref().and_then(|output| output.place.as_deref()),
+        output.and_then(|output| output.place.as_deref()),
         value::maybe_to_json(job.cancel.as_ref())?,
         value::maybe_to_json(job.progress.as_ref())?,
     ])?;

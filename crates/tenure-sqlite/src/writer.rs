@@ -135,17 +135,21 @@ impl Writer {
 
     fn transact(&mut self, group: &mut [Command]) -> std::result::Result<News, Undone> {
         let before = self.conn.total_changes();
-        execute(&self.conn, "BEGIN IMMEDIATE").map_err(|error| {
+        let begin = if cfg!(mutant = "sqlite-begin-deferred") { "BEGIN" } else { "BEGIN IMMEDIATE" };
+        execute(&self.conn, begin).map_err(|error| {
             let is_busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
             Undone::whole(if is_busy { held_for_too_long(&self.path) } else { fault_of(&error) })
         })?;
-        let news = match self.work(group) {
+        let mut news = match self.work(group) {
             Ok(news) => news,
             Err(undone) => {
                 self.roll_back();
                 return Err(undone);
             }
         };
+        if cfg!(mutant = "sqlite-news-before-commit") {
+            std::mem::take(&mut news).publish(&self.bulletin);
+        }
         let wrote = self.conn.total_changes() != before;
         let began = self.clock.moment();
         if let Err(error) = execute(&self.conn, "COMMIT") {

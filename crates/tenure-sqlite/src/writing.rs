@@ -118,7 +118,10 @@ impl Memory {
         self.grants.forget();
         self.keyed.forget();
         self.set_back = SetBack::default();
-        (self.last_seq, self.asked, self.freed) = (None, None, None);
+        self.last_seq = None;
+        if !cfg!(mutant = "sqlite-rollback-keeps-hints") {
+            (self.asked, self.freed) = (None, None);
+        }
         // The news of other processes was not published.
         self.data_version = None;
         self.has_begun = false;
@@ -274,9 +277,13 @@ impl<'w> Writing<'w> {
         self.conn.execute_batch(&format!("ROLLBACK TO {name}; RELEASE {name}"))?;
         self.memory.lanes.back_to(self.conn, mark.lanes)?;
         self.memory.keyed.back_to(mark.keyed);
-        self.line.clear();
+        if !cfg!(mutant = "sqlite-refused-batch-in-line") {
+            self.line.clear();
+        }
         self.memory.last_seq = mark.last_seq;
-        self.news.events.truncate(mark.events);
+        if !cfg!(mutant = "sqlite-refused-batch-told") {
+            self.news.events.truncate(mark.events);
+        }
         Ok(())
     }
 }

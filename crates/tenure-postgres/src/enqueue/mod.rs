@@ -231,11 +231,12 @@ async fn try_at_once(link: &mut Link, batches: Vec<Batch>, speaks: bool) -> Left
     let (mut waiting, mut answers) = (batches, 0);
     // Whoever closes the store waits until others are told.
     let _awaited: Vec<_> = waiting.iter().filter(|_| are_told).map(|batch| batch.awaited.clone()).collect();
+    let answered_at = if cfg!(mutant = "postgres-answered-before-it-lasts") { 0 } else { lasts_at };
     let mut each = |_| {
         if answers == 0 {
             tell(&memory, time.now(), &waiting, are_told);
         }
-        if answers == lasts_at {
+        if answers == answered_at {
             accept(std::mem::take(&mut waiting));
         }
         answers += 1;

@@ -10,11 +10,28 @@ use crate::memory::{Memory, Told};
 use crate::query::Query;
 use crate::value;
 
+// Whether a queue asks something of new jobs that have default terms. What this program remembers of it may be old.
+#[cfg(not(mutant = "postgres-enqueue-skips-terms"))]
+macro_rules! is_special {
+    () => {
+        "(fair OR terms IS NOT NULL OR gone)"
+    };
+}
+#[cfg(mutant = "postgres-enqueue-skips-terms")]
+macro_rules! is_special {
+    () => {
+        "(fair OR gone)"
+    };
+}
+
 /// For jobs of one lane and one priority that are due at once and have default terms. With a hint (`$7`) they are there, and others are
 /// told of them, before they [last](LASTS). Whoever else tells something right now, in a commit that takes long, keeps them from being
 /// stored so.
-const PUT_ALIKE: &str = "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now
-         WHERE NOT EXISTS (SELECT FROM queue WHERE name = $6 AND (fair OR terms IS NOT NULL OR gone)) OR surely(false)),
+const PUT_ALIKE: &str = concat!(
+    "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, micros()) AS now
+         WHERE NOT EXISTS (SELECT FROM queue WHERE name = $6 AND ",
+    is_special!(),
+    ") OR surely(false)),
      t AS (INSERT INTO tally (lane, queued) VALUES ($4, cardinality($1::uuid[]))),
      j AS (INSERT INTO job (id, lane, priority, created, args)
          SELECT u.id, $4, $5, n.now, u.args FROM n CROSS JOIN unnest($1::uuid[], $2::bytea[]) u (id, args)
@@ -22,19 +39,23 @@ const PUT_ALIKE: &str = "WITH n AS MATERIALIZED (SELECT coalesce($3::bigint, mic
      r AS (INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT created, 0, seq, $4, $5, false FROM j)
      SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '10ms', true),
          pg_notify(current_schema() || ':tenure', $7)
-     WHERE $7::text IS NOT NULL";
+     WHERE $7::text IS NOT NULL"
+);
 /// Lasts only when everything does that was committed before it: the log is written from the front. The row counts nothing.
 const LASTS: &str = "INSERT INTO tally (lane, queued) VALUES ($1, 0)";
 /// For jobs with default terms that are due at once.
-const PUT_NOW: &str = "WITH n AS MATERIALIZED (SELECT coalesce($5::bigint, micros()) AS now
-         WHERE surely(NOT EXISTS (SELECT FROM queue WHERE name = ANY ($8::text[])
-             AND (fair OR terms IS NOT NULL OR gone)))),
+const PUT_NOW: &str = concat!(
+    "WITH n AS MATERIALIZED (SELECT coalesce($5::bigint, micros()) AS now
+         WHERE surely(NOT EXISTS (SELECT FROM queue WHERE name = ANY ($8::text[]) AND ",
+    is_special!(),
+    "))),
      t AS (INSERT INTO tally (lane, queued) SELECT * FROM unnest($6::int[], $7::int[])),
      j AS (INSERT INTO job (id, lane, priority, created, args)
          SELECT u.id, u.lane, u.priority, n.now, u.args
          FROM n CROSS JOIN unnest($1::uuid[], $2::int[], $3::smallint[], $4::bytea[]) u (id, lane, priority, args)
          RETURNING seq, created, lane, priority)
-     INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT created, 0, seq, lane, priority, false FROM j";
+     INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT created, 0, seq, lane, priority, false FROM j"
+);
 /// For jobs that are to be given their places by themselves.
 const PUT_ALONE: &str = "INSERT INTO job (id, lane, priority, created, due, terms, args)
      SELECT u.id, u.lane, u.priority, $5::bigint, coalesce(u.at, $5::bigint + u.wait), u.terms, u.args

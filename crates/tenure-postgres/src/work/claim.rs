@@ -78,6 +78,20 @@ macro_rules! grants_and_jobs {
     };
 }
 
+// The end of an ownership, by which a lapsed job is found.
+#[cfg(not(mutant = "postgres-second-grant-never-lapses"))]
+macro_rules! lapse {
+    () => {
+        "lapse = (SELECT now FROM n) + $4,"
+    };
+}
+#[cfg(mutant = "postgres-second-grant-never-lapses")]
+macro_rules! lapse {
+    () => {
+        ""
+    };
+}
+
 // The standing of a job that was claimed before is read as it was before this claim.
 macro_rules! claim {
     ($($first:expr),*) => {
@@ -96,7 +110,9 @@ macro_rules! claim {
                  WHERE EXISTS (SELECT FROM taken WHERE begun)),
              again AS (UPDATE standing s SET fence = (SELECT fence FROM f), attempt = s.attempt + 1,
                  delivery = s.delivery + 1, state = 1, why = NULL, progress = NULL, started = (SELECT now FROM n),
-                 until = (SELECT now FROM n) + $4, lapse = (SELECT now FROM n) + $4, holder = $5
+                 until = (SELECT now FROM n) + $4, ",
+            lapse!(),
+            " holder = $5
                  WHERE s.seq = ANY (ARRAY(SELECT seq FROM taken WHERE begun))),
              t AS (INSERT INTO tally (lane, queued, running)
                  SELECT lane, -count(*), count(*) FROM taken GROUP BY lane)

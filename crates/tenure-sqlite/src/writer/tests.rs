@@ -1,5 +1,7 @@
 //! What a group shares, and what it does not.
 
+mod undone;
+
 use std::sync::Arc;
 
 use tenure_core::{
@@ -295,6 +297,23 @@ fn a_waiting_job_that_a_newer_version_wrote_does_not_block_its_line() {
     writer.write(vec![take]);
     assert!(seqs(&taken.try_recv().unwrap().unwrap()).contains(&2));
     assert_eq!(count(&writer, "SELECT scheduled FROM lane"), 0);
+}
+
+/// A change finds the place of a waiting job by the due time in the job's own row.
+#[test]
+fn a_job_that_was_claimed_before_and_cannot_be_read_is_put_off_in_all_its_rows() {
+    let (_directory, mut writer) = filled();
+    let (take, mut taken) = reserve(1);
+    writer.write(vec![take]);
+    let reserved = taken.try_recv().unwrap().unwrap().jobs.remove(0);
+    let released = reserved.settle(Verdict::Released, &RetryPolicy::default(), 0.5);
+    writer.write(vec![call(Request::Settle { settlements: vec![released], then: None }, |_| Some(())).0]);
+    writer.conn.execute("UPDATE job SET terms = '[\"of a newer version\"]' WHERE seq = 1", []).unwrap();
+    writer.write(vec![reserve(1).0]);
+    assert_eq!(count(&writer, "SELECT count(*) FROM later"), 1);
+    writer.conn.execute("UPDATE job SET terms = NULL WHERE seq = 1", []).unwrap();
+    writer.write(vec![delete(1).0]);
+    assert_eq!(count(&writer, "SELECT count(*) FROM later"), 0);
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Fence, Verdict};
+use tenure_core::{Fence, StateName, Verdict};
 use tenure_sqlite::{Options, SqliteStore};
-use tenure_store::{Jobs, ManualClock, Store};
+use tenure_store::{Jobs, ManualClock, Settled, Store};
 
 use crate::given::leases::{acquire, granted, other, release, wish};
 use crate::given::{ask, file, host, new_jobs, open, runtime, settle};
@@ -20,7 +20,8 @@ impl Grants {
     async fn of(store: &SqliteStore) -> Self {
         let job = store.reserve(ask(host(1), 1)).await.unwrap().jobs.pop().unwrap();
         let mut fences = [job.fence(), Fence::NONE, Fence::NONE];
-        store.settle(vec![settle(job, Verdict::Released)], None).await.unwrap();
+        let released = store.settle(vec![settle(job, Verdict::Released)], None).await.unwrap();
+        assert_eq!(released.settled, [Settled::Done(StateName::Queued)]);
         for (fence, name) in fences[1..].iter_mut().zip(["known", "later"]) {
             *fence = granted(wish(store, acquire(name, 1)).await);
             wish(store, release(name, 1, *fence)).await;
@@ -50,6 +51,8 @@ fn no_fence_is_granted_twice_however_a_copy_is_made_and_however_often_it_is_rest
     runtime().block_on(async {
         let store = open(&file);
         store.enqueue(new_jobs(1, 1)).await.unwrap();
+        let job = store.reserve(ask(host(1), 1)).await.unwrap().jobs.remove(0);
+        store.settle(vec![settle(job, Verdict::Released)], None).await.unwrap();
         let fence = granted(wish(&*store, acquire("known", 1)).await);
         wish(&*store, release("known", 1, fence)).await;
         store.backup(&at("backup.db")).await.unwrap();

@@ -1,11 +1,12 @@
 //! Two programs on one file: two stores that share nothing else.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Fence, JobId, QueueName, Verdict};
-use tenure_sqlite::Options;
-use tenure_store::{Change, Hints, Jobs, Selection, Settled, Store, Views};
+use tenure_core::{Fence, JobId, Limit, QueueName, Rate, StateName, Verdict};
+use tenure_sqlite::{Options, SqliteStore};
+use tenure_store::{Change, Hints, Jobs, ManualClock, Selection, Settled, Store, Views};
 
 use crate::given::{ask, file, host, new_job, new_jobs, open, open_live, runtime, settle};
 
@@ -108,6 +109,38 @@ fn what_one_store_keeps_in_mind_is_never_older_than_the_file() {
         assert!(two.reserve(ask(host(2), 10)).await.unwrap().jobs.is_empty());
         assert!(two.set_paused(&queue, false).await.unwrap());
         assert_eq!(one.reserve(ask(host(1), 10)).await.unwrap().jobs.len(), 1);
+    });
+}
+
+#[test]
+fn starts_in_one_store_count_toward_the_rate_of_a_queue_in_the_other() {
+    let (_directory, file) = file();
+    let (one, two) = (open(&file), open(&file));
+    let rate = Limit::default().at_rate(Rate::new(1, Duration::from_secs(60)));
+    runtime().block_on(async {
+        one.set_queue_limit(&QueueName::default(), rate).await.unwrap();
+        one.enqueue(new_jobs(1, 3)).await.unwrap();
+        assert_eq!(two.reserve(ask(host(2), 10)).await.unwrap().jobs.len(), 1);
+        assert!(one.reserve(ask(host(1), 10)).await.unwrap().jobs.is_empty(), "the other store had it");
+    });
+}
+
+/// The store that granted a job remembers the grant, and knows nothing of what the other has granted since.
+#[test]
+fn a_success_is_refused_by_the_store_that_granted_the_job_once_the_other_has_granted_it_again() {
+    let (_directory, file) = file();
+    let clock = ManualClock::new();
+    let [one, two] =
+        [0, 1].map(|_| SqliteStore::open(&file, Options::default(), Arc::new(clock.clone())).unwrap());
+    runtime().block_on(async {
+        one.enqueue(new_jobs(1, 1)).await.unwrap();
+        let old = one.reserve(ask(host(1), 1)).await.unwrap().jobs.remove(0);
+        clock.advance(Duration::from_secs(61));
+        let new = two.reserve(ask(host(2), 1)).await.unwrap().jobs.remove(0);
+        let late = one.settle(vec![settle(old, Verdict::Succeeded(None))], None).await.unwrap();
+        assert_eq!(late.settled, [Settled::Fenced]);
+        let done = two.settle(vec![settle(new, Verdict::Succeeded(None))], None).await.unwrap();
+        assert_eq!(done.settled, [Settled::Done(StateName::Succeeded)]);
     });
 }
 
