@@ -318,10 +318,12 @@ impl Server {
                 };
                 drop(handshake);
                 if let Some((stream, certificate)) = shaken {
-                    let remote = Some(remote);
-                    connection
-                        .serve(stream, Peer { remote, is_encrypted: true, certificate, user: None })
-                        .await;
+                    let (remote, shown) = (Some(remote), certificate.clone());
+                    let peer = Peer { remote, is_encrypted: true, certificate, user: None };
+                    tokio::select! {
+                        () = connection.serve(stream, peer) => {}
+                        () = tls.until_invalid(shown) => {}
+                    }
                 }
             });
         }
@@ -396,7 +398,7 @@ impl Arrival {
             Some(Err(none)) => _ = request.extensions_mut().insert::<NoGrant>(none),
             None => {}
         }
-        if let Some(tls::Shown { certificate, principal }) = peer.certificate.clone() {
+        if let Some(tls::Shown { certificate, principal, .. }) = peer.certificate.clone() {
             request.extensions_mut().insert(certificate);
             principal.map(|principal| request.extensions_mut().insert(principal));
         }
