@@ -137,6 +137,14 @@ pub(crate) fn tagged<T: Serialize>(status: StatusCode, tag: &Tag, value: &T) -> 
     response
 }
 
+/// Returns a response with this text, which is JSON, and its tag.
+pub(crate) fn tagged_text(status: StatusCode, tag: &Tag, body: Vec<u8>) -> Response {
+    let mut response =
+        (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response();
+    mark(response.headers_mut(), tag, None);
+    response
+}
+
 /// The answer for somebody who has it already.
 pub(crate) fn not_modified(tag: &Tag) -> Response {
     let mut response = StatusCode::NOT_MODIFIED.into_response();

@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::extract::FromRequestParts;
+use axum::http::Extensions;
 use axum::http::request::Parts;
 use tenure::{JobRecord, QueueName, Tenure};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::access::known::Known;
 use crate::access::last_used::LastUsed;
@@ -19,10 +20,10 @@ use crate::access::taken_back::Followed;
 use crate::access::{Access, OwnOnly, Reach, Who};
 use crate::answer::Shown;
 use crate::audit::{Act, AuditLog, ExportCounts, Refusals};
-use crate::bounded::Room;
 use crate::callbacks::Egress;
 use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
+use crate::filling;
 use crate::health::LastCheck;
 use crate::hide::{Hiding, View};
 use crate::items::ItemRules;
@@ -30,6 +31,7 @@ use crate::jobs::budget::WaitingJobs;
 use crate::jobs::followers::Followers;
 use crate::kinds::known::KnownKinds;
 use crate::leases::watchers::LeaseWatchers;
+use crate::memory::{Client, Transfer};
 use crate::metrics::{KindLabels, Metrics};
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
@@ -54,6 +56,7 @@ pub(crate) use job_access::concealed_holder;
 pub(crate) struct Api {
     inner: Arc<Inner>,
     who: Who,
+    client: Client,
     reveals: bool,
     /// `true` if this request does not reach the jobs of other clients.
     own_only: bool,
@@ -82,7 +85,8 @@ impl FromRequestParts<Served> for Api {
         let site = Site::of(parts, inner.rules.items.as_ref().map(|items| Arc::clone(&items.fields)));
         let asks = inner.rules.items.is_some().then(|| Arc::new(parts.clone()));
         let own_only = parts.extensions.get::<OwnOnly>().is_some();
-        Ok(Self { inner, who, reveals, own_only, site, asks, ending })
+        let client = parts.extensions.get::<Client>().cloned().unwrap_or_default();
+        Ok(Self { inner, who, client, reveals, own_only, site, asks, ending })
     }
 }
 
@@ -116,6 +120,8 @@ pub(crate) struct Rules {
     pub rates: Arc<Rates>,
     /// Last use of access tokens: all routes of one server share it.
     pub last_used: Arc<LastUsed>,
+    /// Memory for bodies in transit: all routes of one server count together.
+    pub transfer: Transfer,
     /// Waiting jobs of access tokens: all routes of one server count together.
     pub waiting_jobs: WaitingJobs,
     /// Whether metrics tell kinds apart.
@@ -133,7 +139,8 @@ struct Inner {
     followers: Followers,
     granted: Granted,
     lines: Lines,
-    room: Room,
+    /// Pages that are read from the store.
+    reads: Semaphore,
     metrics: Metrics,
     troubles: Troubles,
     readiness: LastCheck,
@@ -160,6 +167,7 @@ impl Api {
         let (draining, metrics) = (watch::Sender::new(false), Metrics::new(tenure.now()));
         Self {
             who: Who(None),
+            client: Client::default(),
             own_only: false,
             reveals: false,
             site: Site::default(),
@@ -172,7 +180,7 @@ impl Api {
                 watchers,
                 granted,
                 lines,
-                room: Room::default(),
+                reads: Semaphore::new(filling::READS),
                 metrics,
                 troubles: Troubles::default(),
                 readiness: LastCheck::default(),
@@ -271,7 +279,8 @@ impl Api {
 
     /// Returns the same state for another client, for work that serves several of them.
     pub(crate) fn for_client(&self, who: Who) -> Self {
-        Self { who, reveals: false, own_only: false, asks: None, ..self.clone() }
+        let client = Client::of(self.access(), &who, &Extensions::new());
+        Self { who, client, reveals: false, own_only: false, asks: None, ..self.clone() }
     }
 
     /// The access tokens that were met.
@@ -427,9 +436,19 @@ impl Api {
         &self.inner.lines
     }
 
-    /// The room for bodies that are being read.
-    pub(crate) fn room(&self) -> &Room {
-        &self.inner.room
+    /// Returns the memory for bodies in transit.
+    pub(crate) fn transfer(&self) -> &Transfer {
+        &self.inner.rules.transfer
+    }
+
+    /// Returns the permits for pages that are read from the store.
+    pub(crate) fn reads(&self) -> &Semaphore {
+        &self.inner.reads
+    }
+
+    /// Returns the client, as the bounds of memory count it.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
     pub(crate) fn tenure(&self) -> &Tenure {

@@ -1,4 +1,4 @@
-//! Bounds of every request body that a server reads: the time to send it, and the memory that all of them take together.
+//! Bounds of every request body that a server reads: the time to send it, and its memory.
 
 use std::mem;
 use std::pin::Pin;
@@ -13,43 +13,30 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
-use tenure::Clock;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tenure::{Clock, Moment};
 
+use crate::access::Who;
 use crate::api::Api;
+use crate::in_transit::counted;
+use crate::memory::{Client, ClientSlot, FREE_BYTES, Lack, Loan, Memory};
 use crate::problem::{Problem, ProblemType};
 
 /// Longest time in which a client may send a body.
 const WITHIN: Duration = Duration::from_secs(30);
-/// Memory of all bodies that a server reads at once, in KiB.
-const ALL_KIB: usize = 256 * 1024;
-/// First bytes of each body, which do not count: a connection needs as much without a body. So the server always reads
-/// small bodies.
-const FREE_BYTES: usize = 8 * 1024;
 /// Least number of bytes that a piece of a body counts as, because a reader may keep the pieces apart.
 const PIECE_BYTES: usize = 64;
 /// Time for which a body waits for memory before the server refuses it.
-const FOR_ROOM: Duration = Duration::from_secs(1);
-/// Time after which a refused client should retry.
-const AGAIN: Duration = Duration::from_secs(5);
-
-/// Memory for the bodies that a server reads.
-#[derive(Clone)]
-pub(crate) struct Room(Arc<Semaphore>);
-
-impl Default for Room {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(ALL_KIB)))
-    }
-}
+const FOR_MEMORY: Duration = Duration::from_secs(1);
+/// Interval at which a waiting body tries again.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// The reason why a body is not read to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("the request body did not arrive within {} s; retry, or send less at once", WITHIN.as_secs())]
     TooLate,
-    #[error("the server is already reading {} MiB of request bodies; retry later", ALL_KIB / 1024)]
-    NoRoom,
+    #[error("no memory for the request body")]
+    NoMemory(Lack),
     #[error("the request body ended early; send the whole request again")]
     Ended,
 }
@@ -59,61 +46,84 @@ impl From<Broken> for Problem {
         let detail = broken.to_string();
         match broken {
             Broken::TooLate => Self::new(ProblemType::RequestTimeout, detail),
-            Broken::NoRoom => Self::new(ProblemType::Overloaded, detail).retry_after(AGAIN),
+            Broken::NoMemory(lack) => lack.into(),
             Broken::Ended => Self::new(ProblemType::Malformed, detail),
         }
     }
 }
 
-/// Applies the bounds to routes that read bodies themselves, such as forms.
+/// Applies the bounds to routes that read bodies themselves, such as forms, and to their responses.
 pub(crate) fn bounded(router: Router, api: &Api) -> Router {
     router.layer(middleware::from_fn_with_state(api.clone(), bound))
 }
 
-async fn bound(State(api): State<Api>, request: Request, next: Next) -> Response {
-    let broken = Arc::new(OnceLock::new());
+async fn bound(State(api): State<Api>, mut request: Request, next: Next) -> Response {
+    let stranger = Client::of(api.access(), &Who(None), request.extensions());
+    let (broken, slot) = (Arc::new(OnceLock::new()), ClientSlot::default());
+    request.extensions_mut().insert(slot.clone());
+    let is_change = !request.method().is_safe();
     let request = request.map(|body| {
-        let body = Bounded { broken: Some(Arc::clone(&broken)), ..Bounded::new(&api, body) };
-        Body::new(body)
+        let payer = Payer { slot: slot.clone(), client: stranger.clone() };
+        Body::new(Bounded { broken: Some(Arc::clone(&broken)), ..Bounded::paid_by(&api, payer, body) })
     });
     let response = next.run(request).await;
     // The route knows only that it could not read the body.
     match broken.get().copied() {
-        Some(broken @ (Broken::TooLate | Broken::NoRoom)) => Problem::from(broken).into_response(),
-        Some(Broken::Ended) | None => response,
+        Some(broken @ (Broken::TooLate | Broken::NoMemory(_))) => Problem::from(broken).into_response(),
+        Some(Broken::Ended) | None => {
+            let client = slot.client().unwrap_or(stranger);
+            counted(&api.transfer().responses, client, is_change, response)
+        }
     }
 }
 
-type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The client whose memory a body takes.
+struct Payer {
+    slot: ClientSlot,
+    /// The client, unless the slot names another one.
+    client: Client,
+}
 
 /// A body within the bounds. It takes memory as bytes arrive, so a client that only announces a large body takes none.
 pub(crate) struct Bounded {
     body: Body,
-    room: Room,
+    memory: Memory,
+    payer: Payer,
     clock: Arc<dyn Clock>,
     /// Ends when the client's time is over. The time begins with the first read.
-    over: Option<Waiting<()>>,
+    over: Option<Waiting>,
     /// Bytes read so far.
     read: usize,
-    /// Bytes for which the body has memory.
-    covered: usize,
-    taken: Vec<OwnedSemaphorePermit>,
+    /// Memory beyond the first bytes.
+    loan: Option<Loan>,
     /// A piece that waits for memory.
-    held: Option<(Bytes, Waiting<Option<OwnedSemaphorePermit>>)>,
+    held: Option<Held>,
     /// Keeps the reason for the layer, which answers instead of the route.
     broken: Option<Arc<OnceLock<Broken>>>,
 }
 
+struct Held {
+    data: Bytes,
+    since: Moment,
+    pause: Waiting,
+}
+
 impl Bounded {
     pub(crate) fn new(api: &Api, body: Body) -> Self {
+        Self::paid_by(api, Payer { slot: ClientSlot::default(), client: api.client().clone() }, body)
+    }
+
+    fn paid_by(api: &Api, payer: Payer, body: Body) -> Self {
         Self {
             body,
-            room: api.room().clone(),
+            memory: api.transfer().requests.clone(),
+            payer,
             clock: api.tenure().store().clock(),
             over: None,
             read: 0,
-            covered: FREE_BYTES,
-            taken: Vec::new(),
+            loan: None,
             held: None,
             broken: None,
         }
@@ -132,33 +142,41 @@ impl Bounded {
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             };
             self.read = self.read.saturating_add(data.len().max(PIECE_BYTES));
-            let lacks = self.read.saturating_sub(self.covered).div_ceil(1024);
-            if lacks == 0 {
+            if self.cover().is_ok() {
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }
-            self.covered = self.covered.saturating_add(lacks * 1024);
-            self.held = Some((data, self.take(lacks)));
+            let pause = self.clock.sleep(RETRY);
+            self.held = Some(Held { data, since: self.clock.moment(), pause });
         }
-        let Some((data, taking)) = &mut self.held else { return Poll::Pending };
-        let Some(permit) = ready!(taking.as_mut().poll(context)) else {
-            return Poll::Ready(Some(Err(Broken::NoRoom)));
-        };
-        let data = mem::take(data);
-        self.held = None;
-        self.taken.push(permit);
-        Poll::Ready(Some(Ok(Frame::data(data))))
+        loop {
+            let Some(held) = &mut self.held else { return Poll::Pending };
+            ready!(held.pause.as_mut().poll(context));
+            let waited = self.clock.moment().since(held.since);
+            let covered = self.cover();
+            let Some(held) = &mut self.held else { return Poll::Pending };
+            match covered {
+                Ok(()) => {
+                    let data = mem::take(&mut held.data);
+                    self.held = None;
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
+                Err(lack) if waited >= FOR_MEMORY => {
+                    return Poll::Ready(Some(Err(Broken::NoMemory(lack))));
+                }
+                Err(_) => held.pause = self.clock.sleep(RETRY),
+            }
+        }
     }
 
-    fn take(&self, kib: usize) -> Waiting<Option<OwnedSemaphorePermit>> {
-        let (Room(room), clock) = (self.room.clone(), Arc::clone(&self.clock));
-        Box::pin(async move {
-            let wanted = u32::try_from(kib).unwrap_or(u32::MAX);
-            tokio::select! {
-                biased;
-                permit = room.acquire_many_owned(wanted) => permit.ok(),
-                () = clock.sleep(FOR_ROOM) => None,
-            }
-        })
+    /// Takes memory for what was read beyond the first bytes.
+    fn cover(&mut self) -> Result<(), Lack> {
+        let bytes = self.read.saturating_sub(FREE_BYTES);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (memory, payer) = (&self.memory, &self.payer);
+        let client = || payer.slot.client().unwrap_or_else(|| payer.client.clone());
+        self.loan.get_or_insert_with(|| memory.lend(client())).grow(bytes)
     }
 }
 
@@ -246,20 +264,20 @@ mod tests {
         let sent = |body: Body| tokio::spawn(app.clone().oneshot(Request::post("/form").body(body).unwrap()));
         let held: Vec<_> = (0..70).map(|_| sent(unfinished(1, 4 * 1024 * 1024))).collect();
         rested().await;
-        clock.advance(FOR_ROOM);
+        clock.advance(FOR_MEMORY);
         rested().await;
         let refused = held.iter().filter(|one| one.is_finished()).count();
         assert!((1..=6).contains(&refused), "{refused} of 70 were refused");
         let small = sent(Body::from("token=7")).await.unwrap().unwrap();
-        assert_eq!(small.status(), StatusCode::OK, "a small form needs no room");
+        assert_eq!(small.status(), StatusCode::OK, "a small form needs no memory");
         let large = sent(unfinished(1, 1024 * 1024));
         rested().await;
-        clock.advance(FOR_ROOM);
+        clock.advance(FOR_MEMORY);
         assert_eq!(large.await.unwrap().unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
         held.into_iter().for_each(|one| one.abort());
         rested().await;
         let large = sent(Body::from(vec![b' '; 64 * 1024])).await.unwrap().unwrap();
-        assert_eq!(large.status(), StatusCode::OK, "bodies that are gone take no room");
+        assert_eq!(large.status(), StatusCode::OK, "bodies that are gone take no memory");
     }
 
     #[tokio::test]
@@ -270,7 +288,35 @@ mod tests {
         for _ in 0..1_000 {
             body.frame().await.unwrap().unwrap();
         }
-        let taken = ALL_KIB - api.room().0.available_permits();
-        assert_eq!(taken, (1_000 * PIECE_BYTES - FREE_BYTES).div_ceil(1024));
+        assert_eq!(api.transfer().requests.used(), 1_000 * PIECE_BYTES - FREE_BYTES);
+    }
+
+    #[tokio::test]
+    async fn forms_count_against_the_client_that_the_api_has_noted() {
+        async fn sign_in(request: Request, next: Next) -> Response {
+            let name = request.headers().get("x-client").map(|name| name.to_str().unwrap().into());
+            if let (Some(name), Some(slot)) = (name, request.extensions().get::<ClientSlot>()) {
+                slot.note(&Client::Named(name));
+            }
+            next.run(request).await
+        }
+        let clock = ManualClock::new();
+        let store = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+        let rules = Rules { access: crate::access::Access::Tokens, ..Rules::default() };
+        let api = Api::new(&Tenure::on(store, Chance::seeded(1)), rules);
+        let form = post(|body: Bytes| async move { body.len().to_string() });
+        let form = form.layer(DefaultBodyLimit::disable()).layer(middleware::from_fn(sign_in));
+        let app = bounded(Router::new().route("/form", form), &api);
+        let sent = |name: &str, body: Body| {
+            let request = Request::post("/form").header("x-client", name).body(body).unwrap();
+            tokio::spawn(app.clone().oneshot(request))
+        };
+        let held: Vec<_> = (0..70).map(|_| sent("a", unfinished(1, 4 * 1024 * 1024))).collect();
+        rested().await;
+        clock.advance(FOR_MEMORY);
+        rested().await;
+        assert_eq!(held.iter().filter(|one| !one.is_finished()).count(), 6);
+        let other = sent("b", Body::from(vec![b' '; 64 * 1024])).await.unwrap().unwrap();
+        assert_eq!(other.status(), StatusCode::OK);
     }
 }

@@ -4,10 +4,11 @@ mod examples;
 mod headers;
 mod kinds;
 mod parameters;
+mod shown;
 
 use std::sync::{Arc, OnceLock};
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -15,32 +16,28 @@ use serde_json::{Map, Value, json};
 use tenure::StateName;
 
 use crate::access::{Access, Needs};
-use crate::answer;
 use crate::api::Api;
 use crate::kinds::known::KindSchema;
 use crate::plain;
 use crate::problem::{Problem, ProblemType};
 use crate::routes::{self, Answer, Endpoint};
-use crate::tag::Tag;
 use crate::wire::Submit;
 use headers::headers;
 use parameters::{parameters, parts};
+use shown::shown;
 
 /// Refused by any route.
-const BY_ANY: [ProblemType; 5] = [
+const BY_ANY: [ProblemType; 6] = [
     ProblemType::Malformed,
     ProblemType::StorageUnavailable,
     ProblemType::Draining,
     ProblemType::UnreadableData,
+    ProblemType::Overloaded,
     ProblemType::Internal,
 ];
 /// Refused by any route that reads a body.
-const WITH_A_BODY: [ProblemType; 4] = [
-    ProblemType::Validation,
-    ProblemType::UnsupportedMediaType,
-    ProblemType::PayloadTooLarge,
-    ProblemType::Overloaded,
-];
+const WITH_A_BODY: [ProblemType; 3] =
+    [ProblemType::Validation, ProblemType::UnsupportedMediaType, ProblemType::PayloadTooLarge];
 
 /// The version of the OpenAPI specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,24 +116,18 @@ pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Proble
         false => Arc::default(),
     };
     let kinds = kinds.iter().filter(|kind| api.reach().covers_kind(&kind.kind)).cloned().collect();
-    Ok(shown(&api, &headers, Words::New, kinds))
+    Ok(shown(&described_by(&api, kinds), &headers, Words::New))
 }
 
 /// `GET /openapi-3.0.json`
 pub(crate) async fn get_3_0(api: Api, headers: HeaderMap) -> Response {
-    shown(&api, &headers, Words::Old, Vec::new())
+    shown(&described_by(&api, Vec::new()), &headers, Words::Old)
 }
 
-fn shown(api: &Api, headers: &HeaderMap, words: Words, kinds: Vec<KindSchema>) -> Response {
+fn described_by(api: &Api, kinds: Vec<KindSchema>) -> Described {
     let url = format!("{}{}", api.site().server(), api.site().prefix());
     let url = if url.is_empty() { "/".to_owned() } else { url };
-    let document = document(words, &Described { url, access: api.access(), kinds });
-    let tag = Tag::of(document.to_string().as_bytes());
-    if tag.is_known(headers) {
-        answer::not_modified(&tag)
-    } else {
-        answer::tagged(StatusCode::OK, &tag, &document)
-    }
+    Described { url, access: api.access(), kinds }
 }
 
 /// The server that a document describes.

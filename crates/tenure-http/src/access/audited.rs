@@ -5,9 +5,12 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
-use serde_json::Value;
+use percent_encoding::percent_decode_str;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::audit::{Act, Detail, NotAudited, Target, caught};
@@ -15,6 +18,19 @@ use crate::problem::{Problem, ProblemType};
 
 /// Largest response that can name a new object.
 const RESPONSE_BYTES: u64 = 1 << 20;
+
+/// The entries of a list, as far as the audit log names them.
+#[derive(Deserialize)]
+struct Listed {
+    items: Vec<Entry>,
+}
+
+/// An entry of a list.
+#[derive(Deserialize)]
+struct Entry {
+    id: Option<String>,
+    name: Option<String>,
+}
 
 /// A request that needs an audit entry.
 pub(super) struct Noted {
@@ -29,7 +45,7 @@ pub(super) async fn audited(api: &Api, noted: Noted, request: Request, next: Nex
     let Noted { act, target, changes } = noted;
     let path = request.uri().path().to_owned();
     let before = if changes { target.document(api, &path).await } else { None };
-    let reveals = act.reveals();
+    let (reveals, query) = (act.reveals(), request.uri().query().unwrap_or_default().to_owned());
     let Some(response) = caught(next.run(request)).await else {
         let after = if changes { target.document(api, &path).await } else { None };
         return panicked(api, act, (before, after)).await;
@@ -37,9 +53,12 @@ pub(super) async fn audited(api: &Api, noted: Noted, request: Request, next: Nex
     if !reveals && response.extensions().get::<NotAudited>().is_some() {
         return response;
     }
-    let (mut response, act) = match changes && response.status().is_success() {
-        true => changed(api, (act, &target, &path), before, response).await,
-        false => (response, act),
+    let (mut response, act) = match (changes, reveals) {
+        (true, _) if response.status().is_success() => {
+            changed(api, (act, &target, &path), before, response).await
+        }
+        (false, true) => revealed(api, act, &query, response).await,
+        (true | false, _) => (response, act),
     };
     let status = response.status();
     if !api.audit(act.answered(status)).await && reveals {
@@ -79,15 +98,40 @@ async fn changed(
     (response, act)
 }
 
+/// Adds to its entry what a request asked for that reveals hidden values, and which entries of a list it was shown.
+async fn revealed(api: &Api, mut act: Act, query: &str, response: Response) -> (Response, Act) {
+    let (response, body) = in_memory(response, u64::MAX).await;
+    let listed = body.and_then(|body| serde_json::from_slice::<Listed>(&body).ok());
+    let mut fields = json!({ "query": decoded(query) });
+    if let Some(Listed { items }) = listed.filter(|_| response.status().is_success()) {
+        let id = |entry: Option<&Entry>| entry.and_then(|entry| entry.id.clone().or(entry.name.clone()));
+        fields["items"] = items.len().into();
+        (fields["first"], fields["last"]) = (id(items.first()).into(), id(items.last()).into());
+    }
+    act.change(api.hiding(), None, Some(fields));
+    (response, act)
+}
+
 /// Returns the document of a response, which stays as it is.
 async fn read(response: Response) -> (Response, Option<Value>) {
-    if response.body().size_hint().exact().is_none_or(|bytes| bytes > RESPONSE_BYTES) {
+    let (response, body) = in_memory(response, RESPONSE_BYTES).await;
+    let document = body.and_then(|body| serde_json::from_slice(&body).ok());
+    (response, document)
+}
+
+/// Returns the body of a response, if it is whole and has at most so many bytes. The response stays as it is.
+async fn in_memory(response: Response, most: u64) -> (Response, Option<Bytes>) {
+    if response.body().size_hint().exact().is_none_or(|bytes| bytes > most) {
         return (response, None);
     }
     let (head, body) = response.into_parts();
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let document = serde_json::from_slice(&bytes).ok();
-    (Response::from_parts(head, Body::from(bytes)), document)
+    (Response::from_parts(head, Body::from(bytes.clone())), Some(bytes))
+}
+
+/// Returns a query as people read it.
+fn decoded(query: &str) -> String {
+    percent_decode_str(&query.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use super::{Access, ClientCertificate, Needs, NoGrant, Principal, Reach, Scope, 
 use crate::api::{Api, asks_to_reveal};
 use crate::audit::{self, Act, Caller, Origin, Source, Target};
 use crate::hide::View;
+use crate::in_transit::counted;
+use crate::memory::{Client, ClientSlot};
 use crate::problem::{Problem, ProblemType};
 
 /// What is told of an access token that is good no more.
@@ -166,6 +168,14 @@ pub(crate) async fn guarded(
     let scopes = if is_command { &[Scope::Admin] } else { who.scopes() };
     let is_audited = reveals || (changes && needs.is_audited(scopes));
     let noted = is_audited.then(|| Noted { act: Act::of(&who, &target, &request), target, changes });
+    let client = Client::of(api.access(), &who, request.extensions());
+    if let Some(slot) = request.extensions().get::<ClientSlot>() {
+        slot.note(&client);
+    }
+    if let Err(lack) = api.transfer().responses.check_debt(&client) {
+        return Problem::from(lack).into_response();
+    }
+    request.extensions_mut().insert(client.clone());
     request.extensions_mut().insert(who.clone());
     if who.0.is_some() && needs.are_met_by_enqueue_alone(who.scopes()) {
         request.extensions_mut().insert(OwnOnly);
@@ -184,6 +194,7 @@ pub(crate) async fn guarded(
     } else {
         done.await
     };
+    let response = counted(&api.transfer().responses, client, changes, response);
     api.followed().until_taken_back(api.tenure().clone(), who, response)
 }
 

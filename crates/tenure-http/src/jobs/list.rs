@@ -3,22 +3,21 @@
 use axum::extract::OriginalUri;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tenure::{Condition, Cursor, Filter, JobRecord, ListedBy, Order, Page, PageAsk, Timestamp, limits};
+use tenure::{
+    Condition, Cursor, Filter, JobRecord, ListedBy, Order, Page, PageAsk, State, Timestamp, limits,
+};
 
 use crate::answer;
 use crate::api::Api;
+use crate::filling::{FIRST_READ, Filling, weight};
 use crate::hide::{self, View};
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 use crate::tag::Tag;
 use crate::wire::{JobDocument, JobPage, UnreadableDocument};
 
-/// Jobs that are read at once.
-const AT_ONCE: usize = 50;
 /// And so many are looked at for one page, if they are compared here.
 const LOOKED_AT: usize = 5_000;
-/// A page that has so many bytes of args and results is full.
-const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// What may stand behind the question mark.
 pub(crate) const KNOWN: [&str; 13] = [
@@ -59,56 +58,73 @@ pub(crate) async fn get(
     let after = query.one::<Cursor>("cursor")?;
     let at_most = query.limit(limits::PAGE_JOBS)?;
     let ask = PageAsk { filter, by, order, after, at_most, ..PageAsk::default() };
-    let page = page(&api, ask, &seen).await?;
+    // Counted until the response counts itself.
+    let (page, _filling) = page(&api, ask, &seen).await?;
     let now = api.tenure().now();
     let next_cursor = page.next.map(|next| next.to_string());
-    let item = |job: &JobRecord| {
-        let plain = JobDocument::of(job, now);
+    let item = |job: JobRecord| {
+        let plain = JobDocument::of(&job, now);
         let mut document = if is_hidden { plain.hidden(api.hiding()) } else { plain };
         document.address(api.site());
         document
     };
-    let items = page.jobs.iter().map(item).collect();
+    let items = page.jobs.into_iter().map(item).collect();
     let unreadable = page.unreadable.iter().map(UnreadableDocument::of);
     let unreadable = unreadable.map(|job| if is_hidden { job.hidden() } else { job }).collect();
     let page = JobPage { items, unreadable, next_cursor: next_cursor.clone() };
     // Whoever asks again and again, and has the page, is told just that.
-    let tag = Tag::of(&serde_json::to_vec(&page).unwrap_or_default());
+    let body = serde_json::to_vec(&page).unwrap_or_default();
+    let tag = Tag::of(&body);
     if tag.is_known(&headers) {
         return Ok(answer::not_modified(&tag));
     }
-    let mut response = answer::tagged(StatusCode::OK, &tag, &page);
+    let mut response = answer::tagged_text(StatusCode::OK, &tag, body);
     if let Some(cursor) = next_cursor {
         answer::go_on(response.headers_mut(), &uri, ("cursor", &cursor));
     }
     Ok(response)
 }
 
-/// A page, which is shorter than was asked for if its jobs are large: an answer is whole in memory.
-async fn page(api: &Api, ask: PageAsk, seen: &[Condition]) -> Result<Page, Problem> {
+/// Returns a page, which is shorter than requested if its jobs are large.
+async fn page<'a>(api: &'a Api, ask: PageAsk, seen: &[Condition]) -> Result<(Page, Filling<'a>), Problem> {
     let mut all = Page { jobs: Vec::new(), unreadable: Vec::new(), next: ask.after };
-    let (mut bytes, mut looked, now) = (0, 0, api.tenure().now());
+    let (mut filling, mut looked, now) = (Filling::new(api), 0, api.tenure().now());
     loop {
-        let at_most = (ask.at_most - all.jobs.len()).min(AT_ONCE);
-        let some = api.tenure().jobs().page(PageAsk { after: all.next, at_most, ..ask.clone() }).await?;
-        bytes += some.jobs.iter().map(size).sum::<usize>();
+        let at_most = (ask.at_most - all.jobs.len()).min(FIRST_READ);
+        let read = PageAsk { after: all.next, at_most, ..ask.clone() };
+        let some = filling.read(api.tenure().jobs().page(read)).await?;
         // One that is not full has looked at as much as one page may.
         let is_over = some.jobs.len() < at_most || some.next.is_none();
         looked += some.jobs.len();
-        all.jobs.extend(some.jobs.into_iter().filter(|job| api.hiding().is_meant(seen, job, now)));
         all.unreadable.extend(some.unreadable);
+        for job in some.jobs {
+            let (place, is_meant) = (behind(&job, ask.by), api.hiding().is_meant(seen, &job, now));
+            if is_meant && !filling.add(weight(&job))? {
+                // The next page goes on with this job. It may name unreadable jobs again.
+                return Ok((all, filling));
+            }
+            all.next = Some(place);
+            if is_meant {
+                all.jobs.push(job);
+            }
+        }
         all.next = some.next;
         let is_full = all.jobs.len() == ask.at_most || all.unreadable.len() >= limits::PAGE_UNREADABLE;
-        if is_over || is_full || bytes >= PAGE_BYTES || looked >= LOOKED_AT {
-            return Ok(all);
+        if is_over || is_full || looked >= LOOKED_AT {
+            return Ok((all, filling));
         }
     }
 }
 
-/// What of a job may be large.
-fn size(job: &JobRecord) -> usize {
-    let result = job.output.as_ref().map_or(0, |output| output.value.len());
-    job.args.as_bytes().len() + result
+/// Returns the cursor behind a job.
+fn behind(job: &JobRecord, by: ListedBy) -> Cursor {
+    match (by, &job.state) {
+        (ListedBy::End, State::Finished { at, .. }) => Cursor::behind_end(*at, job.seq),
+        (
+            ListedBy::Acceptance | ListedBy::End,
+            State::Finished { .. } | State::Waiting { .. } | State::Blocked { .. } | State::Running { .. },
+        ) => Cursor::behind(job.seq),
+    }
 }
 
 /// Which jobs are meant: those that the search means and all the others words as well.

@@ -1,5 +1,6 @@
 //! What the attempts of a job have logged: page by page, the end of it, or as it is written.
 
+use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use super::followers::Follower;
 use crate::accept;
 use crate::answer::{go_on, json};
 use crate::api::Api;
+use crate::filling::{Filling, PAGE_BYTES};
 use crate::hide::View;
 use crate::id::Id;
 use crate::prefer::Prefer;
@@ -28,6 +30,8 @@ use crate::wire::{LogLineDocument, LogPage};
 const ALIVE: Duration = Duration::from_secs(25);
 /// Lines that are looked for together.
 const AT_ONCE: usize = limits::PAGE_JOBS;
+/// Lines of one piece of a stream, which waits in memory for its reader.
+const STREAMED: usize = 250;
 
 /// What may stand behind the question mark.
 pub(crate) const KNOWN: [&str; 6] = ["after", "limit", "delivery", "tail", "follow", "reveal"];
@@ -72,8 +76,10 @@ pub(crate) async fn get(
     let watcher = api.watchers().watch(id);
     let job = api.job(id).await?;
     let last = job.delivery;
+    // Counted until the response counts itself.
+    let mut filling = Filling::new(&api);
     let lines = match ask.tail {
-        Some(tail) => ending(&api, id, ask.delivery.unwrap_or(last), tail).await?,
+        Some(tail) => ending(&mut filling, &api, id, (ask.delivery.unwrap_or(last), tail)).await?,
         None => some(&api, id, ask, ask.most).await?,
     };
     let nothing = if ask.tail.is_some() { Behind(ask.delivery.unwrap_or(last), 0) } else { ask.behind };
@@ -89,6 +95,7 @@ pub(crate) async fn get(
         return Ok(json(StatusCode::OK, &LogPage { items, next_after }));
     }
     let first = form.write(&api, &lines);
+    drop(filling);
     let is_cut = ask.tail.is_none() && lines.len() >= ask.most;
     let goes_on = ask.follow || (is_cut && !ask.is_page);
     let body = if goes_on {
@@ -195,18 +202,31 @@ async fn some(api: &Api, id: JobId, ask: Ask, most: usize) -> Result<Vec<LogLine
     Ok(lines)
 }
 
-/// The last lines of an attempt. No attempt has more than a bounded number, and they are passed page by page.
-async fn ending(api: &Api, id: JobId, delivery: u32, tail: usize) -> Result<Vec<LogLine>, Problem> {
-    let (mut kept, mut behind) = (Vec::new(), (delivery, 0));
+/// The last lines of an attempt, of at most 8 MiB. No attempt has more than a bounded number, and they are passed page by
+/// page.
+async fn ending(
+    filling: &mut Filling<'_>,
+    api: &Api,
+    id: JobId,
+    (delivery, tail): (u32, usize),
+) -> Result<Vec<LogLine>, Problem> {
+    let (mut kept, mut behind) = (VecDeque::new(), (delivery, 0));
+    let mut bytes = 0;
     loop {
-        let lines = api.tenure().jobs().logs(id, behind, AT_ONCE).await?;
+        let lines = filling.read(api.tenure().jobs().logs(id, behind, AT_ONCE)).await?;
         let of_it = lines.iter().filter(|line| line.delivery == delivery).count();
         let is_over = of_it < AT_ONCE;
         behind = lines.get(of_it.wrapping_sub(1)).map_or(behind, |line| (line.delivery, line.number));
-        kept.extend(lines.into_iter().take(of_it));
-        kept.drain(..kept.len().saturating_sub(tail));
+        for line in lines.into_iter().take(of_it) {
+            bytes += line.text.len();
+            kept.push_back(line);
+            while kept.len() > tail || (bytes > PAGE_BYTES && kept.len() > 1) {
+                bytes -= kept.pop_front().map_or(0, |line: LogLine| line.text.len());
+            }
+        }
+        filling.set(bytes)?;
         if is_over {
-            return Ok(kept);
+            return Ok(kept.into());
         }
     }
 }
@@ -240,7 +260,7 @@ async fn next((first, mut following): Step) -> Option<(io::Result<Bytes>, Step)>
         if following.form == Form::Page {
             return None;
         }
-        let Ok(lines) = some(&following.api, following.id, following.ask, AT_ONCE).await else {
+        let Ok(lines) = some(&following.api, following.id, following.ask, STREAMED).await else {
             // Cut off, not brought to an end: he is not to take it for all.
             following.form = Form::Page;
             return Some((Err(io::Error::other("store unavailable")), (None, following)));

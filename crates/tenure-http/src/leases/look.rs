@@ -6,11 +6,12 @@ use axum::extract::OriginalUri;
 use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tenure::{Error, Invalid, LeaseInfo, LeaseName, LeasePage, LeasesAsk, LedgerAsk, LedgerEntry, limits};
+use tenure::{Invalid, LeaseInfo, LeaseName, LeasePage, LeasesAsk, LedgerAsk, LedgerEntry, limits};
 
 use super::end::missing;
 use crate::answer::{not_modified, page, tagged};
 use crate::api::Api;
+use crate::filling::{FIRST_READ, Filling, weight_of_texts};
 use crate::hide::View;
 use crate::id::Named;
 use crate::prefer::Prefer;
@@ -18,6 +19,9 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::tag::Tag;
 use crate::wire::{HeldAt, LeaseEntryDocument, LeaseHistory, NamedLease, NamedLeasePage, instant};
+
+/// Leases of one read at most: with metadata of the maximum size, they take 25 MiB.
+const READ_MOST: usize = 400;
 
 /// `GET /v1/leases`
 pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
@@ -28,32 +32,51 @@ pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Resp
         behind: behind.map(|name| LeaseName::in_field("cursor", &name)).transpose()?,
         at_most: query.limit(limits::PAGE_LEASES)?,
     };
-    let found =
-        if query.flag("held")? { held(&api, ask).await? } else { api.tenure().leases().list(ask).await? };
+    // Counted until the response counts itself.
+    let (found, _filling) = some(&api, ask, query.flag("held")?).await?;
     let now = api.tenure().now();
-    let items = found.leases.iter().map(|info| seen(&api, NamedLease::of(info, now))).collect();
+    let items = found.leases.into_iter().map(|info| seen(&api, NamedLease::of(&info, now))).collect();
     let next_cursor = found.next.map(|name| name.to_string());
     Ok(page(&uri, next_cursor.clone().as_deref(), &NamedLeasePage { items, next_cursor }))
 }
 
-/// Of all leases those that somebody holds. Only so many are looked at that one question stays cheap; the page goes on behind them.
-async fn held(api: &Api, ask: LeasesAsk) -> Result<LeasePage, Error> {
-    let (mut found, mut behind, mut looked_at) = (Vec::new(), ask.behind.clone(), 0);
+/// Returns a page of leases, or of those that are held. It ends early if metadata is large, or after so many leases that
+/// one request stays cheap.
+async fn some(api: &Api, ask: LeasesAsk, only_held: bool) -> Result<(LeasePage, Filling<'_>), Problem> {
+    let mut all = LeasePage { leases: Vec::new(), next: ask.behind.clone() };
+    let (mut filling, mut looked_at) = (Filling::new(api), 0);
+    let mut at_once = if only_held { READ_MOST } else { FIRST_READ.min(ask.at_most) };
     loop {
-        let all = LeasesAsk { behind, at_most: limits::PAGE_LEASES, ..ask.clone() };
-        let some = api.tenure().leases().list(all).await?;
-        looked_at += some.leases.len();
-        found.extend(some.leases.into_iter().filter(|info| info.state.is_locked()));
-        if found.len() > ask.at_most {
-            found.truncate(ask.at_most);
-            let next = found.last().map(|info| info.lease.name.clone());
-            return Ok(LeasePage { leases: found, next });
+        let read = LeasesAsk { behind: all.next.clone(), at_most: at_once, ..ask.clone() };
+        let found = filling.read(api.tenure().leases().list(read)).await?;
+        looked_at += found.leases.len();
+        for info in found.leases {
+            let is_meant = !only_held || info.state.is_locked();
+            if is_meant && (all.leases.len() == ask.at_most || !filling.add(weight(&info))?) {
+                // The next page goes on with this lease.
+                return Ok((all, filling));
+            }
+            all.next = Some(info.lease.name.clone());
+            if is_meant {
+                all.leases.push(info);
+            }
         }
-        if some.next.is_none() || looked_at >= limits::PAGE_EXAMINED {
-            return Ok(LeasePage { leases: found, next: some.next });
+        all.next = found.next;
+        let is_full = !only_held && all.leases.len() == ask.at_most;
+        if is_full || all.next.is_none() || looked_at >= limits::PAGE_EXAMINED {
+            return Ok((all, filling));
         }
-        behind = some.next;
+        at_once = (at_once * 2).min(READ_MOST);
+        if !only_held {
+            at_once = at_once.min(ask.at_most - all.leases.len());
+        }
     }
+}
+
+/// Returns the size of the parts of a lease that can be large.
+fn weight(info: &LeaseInfo) -> usize {
+    let holder = info.lease.held.as_ref().map_or(0, |held| weight_of_texts(&held.by.meta));
+    info.lease.name.as_str().len() + holder
 }
 
 /// `GET /v1/leases/{name}`

@@ -8,6 +8,7 @@ use tenure::{Error, Invalid, Name, SlotsAsk, Timer, TimersAsk, Timestamp, limits
 use super::cursor::{Place, text};
 use crate::answer::{json, not_modified, page, tagged};
 use crate::api::Api;
+use crate::filling::{FIRST_READ, Filling, PAGE_BYTES, weight_of_texts};
 use crate::hide::View;
 use crate::id::Named;
 use crate::problem::{Problem, ProblemType};
@@ -20,6 +21,9 @@ use crate::wire::{
 /// Slots that one question may ask for.
 pub(super) const MOST_SLOTS: u64 = 1_000;
 
+/// Schedules of one read: with args of the maximum size, they take 25 MiB.
+const READ_MOST: usize = 100;
+
 /// `GET /v1/schedules`
 pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["prefix", "order", "cursor", "limit", "reveal"])?;
@@ -30,13 +34,13 @@ pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Resp
         at_most: query.limit(limits::PAGE_TIMERS)?,
     };
     if is_by_next {
-        let (timers, capped) = by_next(&api, ask).await?;
-        let items = timers.iter().map(|timer| document(&api, timer)).collect();
+        let (timers, capped, _filling) = by_next(&api, ask).await?;
+        let items = timers.into_iter().map(|timer| document(&api, &timer)).collect();
         return Ok(json(StatusCode::OK, &SchedulePage { items, next_cursor: None, capped }));
     }
-    let found = api.tenure().timers().list(ask).await?;
-    let next_cursor = found.next.map(|name| name.to_string());
-    let items = found.timers.iter().map(|timer| document(&api, timer)).collect();
+    let (timers, next, _filling) = by_name(&api, ask).await?;
+    let next_cursor = next.map(|name| name.to_string());
+    let items = timers.into_iter().map(|timer| document(&api, &timer)).collect();
     Ok(page(&uri, next_cursor.clone().as_deref(), &SchedulePage { items, next_cursor, capped: false }))
 }
 
@@ -56,22 +60,60 @@ fn is_by_next(query: &Query) -> Result<bool, Problem> {
     }
 }
 
-/// Those that fire next, and whether there are more than were looked at.
-async fn by_next(api: &Api, ask: TimersAsk) -> Result<(Vec<Timer>, bool), Problem> {
+/// Returns schedules by name, and the last one if others follow. The page ends early if args are large.
+async fn by_name(api: &Api, ask: TimersAsk) -> Result<(Vec<Timer>, Option<Name>, Filling<'_>), Problem> {
+    let (mut timers, mut behind) = (Vec::new(), ask.behind.clone());
+    let (mut filling, mut at_once) = (Filling::new(api), FIRST_READ);
+    loop {
+        let at_most = at_once.min(ask.at_most - timers.len());
+        let read = TimersAsk { behind: behind.clone(), at_most, ..ask.clone() };
+        let some = filling.read(api.tenure().timers().list(read)).await?;
+        for timer in some.timers {
+            if !filling.add(weight(&timer))? {
+                // The next page goes on with this schedule.
+                return Ok((timers, behind, filling));
+            }
+            behind = Some(timer.agreed.name.clone());
+            timers.push(timer);
+        }
+        behind = some.next;
+        if behind.is_none() || timers.len() == ask.at_most {
+            return Ok((timers, behind, filling));
+        }
+        at_once = READ_MOST;
+    }
+}
+
+/// Those that fire next, and whether there may be others before them. The page ends early if args are large.
+async fn by_next(api: &Api, ask: TimersAsk) -> Result<(Vec<Timer>, bool, Filling<'_>), Problem> {
     let (mut coming, mut behind, mut looked_at) = (Vec::new(), None, 0);
-    let is_cut = loop {
-        let all = TimersAsk { behind, at_most: limits::PAGE_TIMERS, ..ask.clone() };
-        let some = api.tenure().timers().list(all).await?;
+    let (mut filling, mut is_cut) = (Filling::new(api), false);
+    loop {
+        let read = TimersAsk { behind, at_most: READ_MOST, ..ask.clone() };
+        let some = filling.read(api.tenure().timers().list(read)).await?;
         looked_at += some.timers.len();
         coming.extend(some.timers.into_iter().filter(|timer| timer.paused.is_none() && timer.next.is_some()));
         coming.sort_by_key(|timer| timer.next);
         coming.truncate(ask.at_most);
+        let mut bytes = 0;
+        let fits = coming.iter().take_while(|timer| {
+            bytes += weight(timer);
+            bytes <= PAGE_BYTES
+        });
+        let fits = fits.count().max(1);
+        is_cut |= fits < coming.len();
+        coming.truncate(fits);
+        filling.set(coming.iter().map(weight).sum())?;
         if some.next.is_none() || looked_at >= limits::PAGE_EXAMINED {
-            break some.next.is_some();
+            return Ok((coming, is_cut || some.next.is_some(), filling));
         }
         behind = some.next;
-    };
-    Ok((coming, is_cut))
+    }
+}
+
+/// Returns the size of the parts of a schedule that can be large.
+fn weight(timer: &Timer) -> usize {
+    timer.agreed.job.args.as_bytes().len() + weight_of_texts(&timer.agreed.job.terms.meta)
 }
 
 /// `GET /v1/schedules/{name}`

@@ -46,6 +46,7 @@ use crate::audit::{AuditExport, AuditLog, Refusals};
 use crate::bounded::bounded;
 use crate::grants::Grants;
 use crate::jobs::budget::WaitingJobs;
+use crate::memory::Transfer;
 use crate::metrics::KindLabels;
 use crate::oidc::{Oidc, OidcOptions};
 use crate::push::pusher::Pusher;
@@ -80,6 +81,7 @@ pub struct Server {
     strangers: Arc<Strangers>,
     tls: Option<Tls>,
     rates: Arc<Rates>,
+    transfer: Transfer,
     waiting_jobs: WaitingJobs,
     last_used: Arc<LastUsed>,
     audit: Arc<AuditLog>,
@@ -128,6 +130,7 @@ impl Server {
         let (tenure, strangers, refusals) = (tenure.clone(), Arc::default(), Arc::default());
         let audit = Arc::new(AuditLog::with_file(options.audit_file.clone()));
         let (more, rates, waiting_jobs) = (Router::new(), Arc::default(), WaitingJobs::default());
+        let transfer = Transfer::of(options.transfer_memory_mib);
         Ok(Self {
             listener,
             socket,
@@ -138,6 +141,7 @@ impl Server {
             strangers,
             tls,
             rates,
+            transfer,
             waiting_jobs,
             last_used: Arc::default(),
             audit,
@@ -205,6 +209,7 @@ impl Server {
                 queues_per_token: self.options.queues_per_token,
             },
             rates: Arc::clone(&self.rates),
+            transfer: self.transfer.clone(),
             last_used: Arc::clone(&self.last_used),
             waiting_jobs: self.waiting_jobs.clone(),
             items: None,
@@ -318,10 +323,12 @@ impl Server {
                 };
                 drop(handshake);
                 if let Some((stream, certificate)) = shaken {
-                    let remote = Some(remote);
-                    connection
-                        .serve(stream, Peer { remote, is_encrypted: true, certificate, user: None })
-                        .await;
+                    let (remote, shown) = (Some(remote), certificate.clone());
+                    let peer = Peer { remote, is_encrypted: true, certificate, user: None };
+                    tokio::select! {
+                        () = connection.serve(stream, peer) => {}
+                        () = tls.until_invalid(shown) => {}
+                    }
                 }
             });
         }
@@ -396,7 +403,7 @@ impl Arrival {
             Some(Err(none)) => _ = request.extensions_mut().insert::<NoGrant>(none),
             None => {}
         }
-        if let Some(tls::Shown { certificate, principal }) = peer.certificate.clone() {
+        if let Some(tls::Shown { certificate, principal, .. }) = peer.certificate.clone() {
             request.extensions_mut().insert(certificate);
             principal.map(|principal| request.extensions_mut().insert(principal));
         }

@@ -9,6 +9,7 @@ use crate::audit::AuditFile;
 use crate::callbacks::{Egress, Network};
 use crate::grants::Grants;
 use crate::hide::Hiding;
+use crate::memory;
 use crate::otlp::Collector;
 use crate::quota;
 use crate::spans::Traces;
@@ -60,7 +61,7 @@ pub struct Options {
     /// Time that a connection stays open between two requests. While more than half of the connections are in use, it
     /// is at most `head_within`.
     pub idle_within: Duration,
-    /// Time that a client may stop reading the response.
+    /// Time in which a client that reads slowly must read the next 256 KiB of the response, or all of it.
     pub read_within: Duration,
     /// Maximum number of connections; further clients wait.
     pub connections: usize,
@@ -77,6 +78,9 @@ pub struct Options {
     pub max_queues: usize,
     /// Maximum number of queues that access tokens of one name create. Default: a tenth of `max_queues`.
     pub queues_per_token: Option<usize>,
+    /// Memory for the request bodies of all clients in MiB, and as much for responses; beyond it, clients get 503. One access
+    /// token or principal holds at most a tenth, but at least 16 MiB; beyond it, it gets 429.
+    pub transfer_memory_mib: usize,
     /// Time between the signal to stop and the shutdown. The server still answers, but reports that it is not ready, so
     /// that load balancers notice.
     pub drain_delay: Duration,
@@ -115,6 +119,7 @@ impl Default for Options {
             workers_per_token: quota::WORKERS_PER_TOKEN,
             max_queues: quota::QUEUES,
             queues_per_token: None,
+            transfer_memory_mib: memory::TRANSFER_MIB,
             drain_delay: Duration::ZERO,
             grace: Duration::from_secs(25),
         }

@@ -119,8 +119,9 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     drop(headers);
     // Refuse an invalid claim before it waits.
     let ask = claim.ask_as(&api, holder).await?;
+    api.transfer().responses.check(api.client())?;
     let grant = if wait.is_zero() {
-        settle_and_grant(&api, Vec::new(), Some(ask)).await?.1
+        settle_and_grant(&api, Vec::new(), Some(ask)).await?.1.admitted(&api)?
     } else {
         drop(ask);
         waiting::wait(&api, claim, holder, wait).await?

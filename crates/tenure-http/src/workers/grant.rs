@@ -5,7 +5,12 @@ use std::time::Duration;
 use tenure::{Claimed, Reserve, Tenure};
 use tokio::runtime::Handle;
 
-/// As many bytes of args are granted at once; of what is larger, one job. What is more is granted to whoever asks next.
+use crate::api::Api;
+use crate::filling::weight;
+use crate::memory::Loan;
+use crate::problem::Problem;
+
+/// As many bytes of args and metadata are granted at once; of what is larger, one job. What is more is granted to whoever asks next.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// Jobs that are granted with one look, so that no more is read than four times what can be told.
 const PORTION: usize = 128;
@@ -23,11 +28,13 @@ pub(super) fn portion(ask: &Reserve, left: usize) -> Reserve {
 pub(crate) struct Grant {
     tenure: Tenure,
     claimed: Claimed,
+    /// Memory of the client, until the response counts itself.
+    loan: Option<Loan>,
 }
 
 impl Grant {
     pub(crate) fn new(tenure: &Tenure, claimed: Claimed) -> Self {
-        Self { tenure: tenure.clone(), claimed }
+        Self { tenure: tenure.clone(), claimed, loan: None }
     }
 
     /// The same with what else there is of what was asked for, as much as can be told in one answer.
@@ -43,7 +50,7 @@ impl Grant {
         }
         let mut bytes = 0;
         let fits = self.claimed.jobs.iter().take_while(|job| {
-            bytes += job.args.as_bytes().len();
+            bytes += weight(job);
             bytes <= MOST_BYTES
         });
         let fits = fits.count().max(1);
@@ -56,8 +63,16 @@ impl Grant {
         self
     }
 
+    /// Takes memory for the response from the client's share. Without it, the grant gives itself back.
+    pub(super) fn admitted(mut self, api: &Api) -> Result<Self, Problem> {
+        let mut loan = api.transfer().responses.lend(api.client().clone());
+        loan.grow(self.bytes())?;
+        self.loan = Some(loan);
+        Ok(self)
+    }
+
     fn bytes(&self) -> usize {
-        self.claimed.jobs.iter().map(|job| job.args.as_bytes().len()).sum()
+        self.claimed.jobs.iter().map(|job| weight(job)).sum()
     }
 
     /// A grant of nothing.

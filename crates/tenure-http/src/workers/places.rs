@@ -1,4 +1,4 @@
-//! Places for claims that wait. Each counts against its access token, also if the worker sends no ID.
+//! Places for claims that wait. Each counts against its access token or principal, also if the worker sends no ID.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,13 +12,13 @@ const CLAIMS_PER_WORKER: usize = 4;
 /// Time after which a refused client should retry: waiting claims end all the time.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The claims that wait, by access token.
+/// The claims that wait, by the ID of the client.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Places(Arc<Mutex<Taken>>);
 
 #[derive(Debug, Default)]
 struct Taken {
-    of_tokens: BTreeMap<Arc<str>, Usage>,
+    of_clients: BTreeMap<Arc<str>, Usage>,
     of_all: Usage,
 }
 
@@ -32,22 +32,22 @@ struct Usage {
 #[derive(Debug)]
 pub(super) struct Place {
     places: Places,
-    token: Option<Arc<str>>,
+    client: Option<Arc<str>>,
     bytes: usize,
 }
 
 impl Places {
-    /// Takes a place for a claim of this size, or refuses it if the token or all together have too many.
-    pub(super) fn take(&self, quotas: Quotas, token: Option<&str>, bytes: usize) -> Result<Place, Exceeded> {
-        let token = token.map(Arc::<str>::from);
+    /// Takes a place for a claim of this size, or refuses it if the client or all together have too many.
+    pub(super) fn take(&self, quotas: Quotas, client: Option<&str>, bytes: usize) -> Result<Place, Exceeded> {
+        let client = client.map(Arc::<str>::from);
         let mut taken = self.lock();
-        taken.check(quotas, token.as_deref(), bytes)?;
-        if let Some(token) = &token {
-            taken.of_tokens.entry(Arc::clone(token)).or_default().add(bytes);
+        taken.check(quotas, client.as_deref(), bytes)?;
+        if let Some(client) = &client {
+            taken.of_clients.entry(Arc::clone(client)).or_default().add(bytes);
         }
         taken.of_all.add(bytes);
         drop(taken);
-        Ok(Place { places: self.clone(), token, bytes })
+        Ok(Place { places: self.clone(), client, bytes })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -56,21 +56,21 @@ impl Places {
 }
 
 impl Taken {
-    fn check(&self, quotas: Quotas, token: Option<&str>, bytes: usize) -> Result<(), Exceeded> {
+    fn check(&self, quotas: Quotas, client: Option<&str>, bytes: usize) -> Result<(), Exceeded> {
         let workers = quotas.workers_per_token;
         let most = Usage {
             claims: workers.saturating_mul(CLAIMS_PER_WORKER),
             bytes: workers.saturating_mul(BYTES_PER_WORKER).max(BYTES_OF_ONE),
         };
-        if let Some(token) = token {
-            let used = self.of_tokens.get(token).copied().unwrap_or_default();
+        if let Some(client) = client {
+            let used = self.of_clients.get(client).copied().unwrap_or_default();
             used.check(
                 most,
                 bytes,
-                ("waiting_claims_per_token", "this access token has too many waiting claims"),
+                ("waiting_claims_per_token", "this client has too many waiting claims"),
                 (
                     "waiting_claim_bytes_per_token",
-                    "the waiting claims of this access token name too many queues and kinds",
+                    "the waiting claims of this client name too many queues and kinds",
                 ),
             )?;
         }
@@ -116,12 +116,12 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.lock();
         taken.of_all.take_off(self.bytes);
-        if let Some(token) = &self.token
-            && let Some(usage) = taken.of_tokens.get_mut(token)
+        if let Some(client) = &self.client
+            && let Some(usage) = taken.of_clients.get_mut(client)
         {
             usage.take_off(self.bytes);
             if usage.claims == 0 {
-                taken.of_tokens.remove(token);
+                taken.of_clients.remove(client);
             }
         }
     }
@@ -145,7 +145,7 @@ mod tests {
         held.pop();
         let _again = places.take(quotas(1), Some("one"), 10).unwrap();
         drop(held);
-        assert_eq!(places.lock().of_tokens["one"].bytes, 10);
+        assert_eq!(places.lock().of_clients["one"].bytes, 10);
     }
 
     #[test]

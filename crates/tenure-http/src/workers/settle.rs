@@ -128,7 +128,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     }
     let key = api.key().await?.clone();
     // Whatever is wrong with what is wanted next, how it went is heard of all the same.
-    let (command, then, claim_problem) = match wanted(&api, said.claim.as_ref()).await {
+    let (command, then, mut claim_problem) = match wanted(&api, said.claim.as_ref()).await {
         Ok((command, then)) => (command, then, None),
         Err(problem) if said.items.is_empty() => return Err(problem),
         Err(problem) => (Command::Run, None, Some(problem.document())),
@@ -162,6 +162,10 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         api.granted().forget(&job);
         answers[at] = settled_answer(&api, job.id, completes, settled).await;
     }
+    let grant = grant.admitted(&api).unwrap_or_else(|problem| {
+        claim_problem = Some(problem.document());
+        Grant::none(api.tenure())
+    });
     let granted = holder.map(|holder| answer(&api, &key, holder, grant));
     let (worker_id, jobs) =
         granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
@@ -190,6 +194,7 @@ async fn wanted(api: &Api, claim: Option<&Claim>) -> Result<(Command, Option<Res
     if api.is_draining() || command != Command::Run {
         return Ok((command, None));
     }
+    api.transfer().responses.check(api.client())?;
     // It is asked once: what a worker is told meanwhile must not keep its outcomes from being heard.
     Ok((command, Some(claim.ask_anyway(api, holder).await?)))
 }

@@ -84,7 +84,7 @@ impl Served {
 
 /// Waits until something is granted to this claim; nothing if the wait is over or the server is about to end before that.
 pub(crate) async fn wait(api: &Api, claim: Claim, holder: HostId, wait: Duration) -> Result<Grant, Problem> {
-    let place = api.lines().places.take(api.quotas(), api.who().token_id(), claim.bytes())?;
+    let place = api.lines().places.take(api.quotas(), api.who().counted_by(), claim.bytes())?;
     let (to, mut granted) = oneshot::channel();
     // From before it joins: what is said in between is not missed.
     let worker = claim.says_who().then_some(holder);
@@ -307,7 +307,8 @@ async fn serve_some(api: &Api, wish: &Wish, some: Vec<Waiting>) -> Served {
 }
 
 async fn ask(api: Api, claim: &Claim, holder: HostId) -> Result<Grant, Problem> {
+    api.transfer().responses.check(api.client())?;
     // Which queues there are may have changed since.
     let ask = claim.ask_as(&api, holder).await?;
-    settle_and_grant(&api, Vec::new(), Some(ask)).await.map(|(_, grant)| grant)
+    settle_and_grant(&api, Vec::new(), Some(ask)).await?.1.admitted(&api)
 }

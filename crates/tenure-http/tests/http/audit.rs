@@ -209,3 +209,32 @@ async fn hidden_values_are_not_revealed_if_the_entry_cannot_be_written() {
     let (status, _) = admin.send("POST", "/v1/queues/default/pause", Value::Null).await;
     assert_eq!(status, StatusCode::OK, "other acts are done");
 }
+
+#[tokio::test]
+async fn an_entry_about_revealed_values_tells_which_jobs_were_shown() {
+    let service = Service::new();
+    let admin = Client::of(service.tenure(), &token(&service, &[Scope::Admin]).await);
+    let mut ids = Vec::new();
+    for kind in ["mail", "mail", "other"] {
+        let (_, job) =
+            admin.send("POST", "/v1/jobs", json!({ "kind": kind, "args": { "text": SECRET } })).await;
+        ids.push(job["id"].as_str().unwrap().to_owned());
+    }
+    let path = "/v1/jobs?q=kind:mail+state:queued&reveal=true&order=oldest";
+    let (status, page) = admin.send("GET", path, Value::Null).await;
+    assert_eq!((status, page["items"].as_array().unwrap().len()), (StatusCode::OK, 2), "{page}");
+    admin.send("GET", &format!("/v1/jobs/{}?reveal=true", ids[2]), Value::Null).await;
+    admin.send("GET", "/v1/jobs?reveal=true&password=hunter2", Value::Null).await;
+    let entries = admin.entries().await;
+    let [list, one, wrong] = &entries[..] else { panic!("{entries:?}") };
+    assert_eq!(list["path"], "/v1/jobs?reveal=true");
+    let after = &list["after"];
+    assert_eq!(
+        (&after["first"], &after["last"], &after["items"]),
+        (&json!(ids[0]), &json!(ids[1]), &json!(2))
+    );
+    assert_eq!(after["query"], "q=kind:mail state:queued&reveal=true&order=oldest");
+    assert_eq!((&wrong["status"], &wrong["after"]["items"]), (&json!(400), &Value::Null));
+    assert!(!json!(entries).to_string().contains(SECRET), "{entries:?}");
+    assert_eq!((&one["object"]["name"], &one["after"]["items"]), (&json!(ids[2]), &Value::Null));
+}

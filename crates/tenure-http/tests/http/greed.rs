@@ -268,3 +268,34 @@ async fn a_token_with_quotas_does_not_keep_its_ended_jobs_for_ever() {
     let refused = server.ask("POST", "/v1/jobs/batch", &[&limited], &batch).await;
     assert_eq!((refused.status.as_u16(), &refused.json()["index"]), (422, &json!(1)), "{}", refused.text);
 }
+
+/// Waiting claims of a local user or certificate count like those of a token.
+#[tokio::test]
+async fn a_principal_takes_only_its_own_places_for_waiting_claims() {
+    use axum::body::Body;
+    use axum::http::Request;
+    use tower::ServiceExt;
+    let service = Service::new();
+    let mut options = Options::default();
+    options.bind = "127.0.0.1:0".parse().unwrap();
+    (options.access, options.workers_per_token) = (Access::Tokens, 1);
+    let app = Server::bind(service.tenure(), options).await.unwrap().contract();
+    let claim = |name: &str| {
+        let principal = tenure_http::Principal { name: name.to_owned(), scopes: vec![Scope::Work] };
+        let request =
+            Request::post("/v1/claim").header("prefer", "wait=55").header("content-type", "application/json");
+        tokio::spawn(app.clone().oneshot(request.extension(principal).body(Body::from("{}")).unwrap()))
+    };
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        waiting.push(claim("unix:a"));
+        rested().await;
+    }
+    assert!(waiting.iter().all(|one| !one.is_finished()));
+    let refused = claim("unix:a").await.unwrap().unwrap();
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    let other = claim("unix:b");
+    rested().await;
+    assert!(!other.is_finished(), "another user has places of its own");
+    waiting.into_iter().chain([other]).for_each(|one| one.abort());
+}

@@ -43,6 +43,7 @@ mod telling;
 mod tls;
 mod together;
 mod tracing;
+mod transit;
 mod used;
 mod webhooks;
 mod worker_owners;

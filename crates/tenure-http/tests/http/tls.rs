@@ -380,3 +380,52 @@ async fn a_certificate_with_a_token_has_the_scopes_of_the_token_and_others_are_a
     let audit = ask(served.address, Some("billing"), "GET /v1/audit", "").await.unwrap();
     assert!(audit.contains("\"who\":\"cert:billing\",\"token_id\":null"), "{audit}");
 }
+
+/// Sends a request over an open connection, and returns the beginning of the response; `None` if the connection is closed.
+async fn again(stream: &mut TlsStream<TcpStream>, line: &str) -> Option<String> {
+    let request = format!("{line} HTTP/1.1\r\nhost: tenure.test\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut told = vec![0; 4096];
+    let read = tokio::time::timeout(Duration::from_secs(60), stream.read(&mut told)).await.unwrap().ok()?;
+    (read > 0).then(|| String::from_utf8_lossy(&told[..read]).into_owned())
+}
+
+/// Moves the clock to the next checks of certificates, and lets the server look.
+async fn checked(clock: &ManualClock) {
+    for _ in 0..2 {
+        clock.advance(Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_open_connection_ends_with_its_certificate() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
+    let served = granting(folder.path(), &clock, &["cert:*=admin"]).await;
+    let mut stream = connect(served.address, Some("worker")).await.unwrap();
+    let tokens = "HEAD /v1/tokens";
+    assert!(again(&mut stream, tokens).await.unwrap().starts_with("HTTP/1.1 200"));
+    checked(&clock).await;
+    assert!(again(&mut stream, tokens).await.unwrap().starts_with("HTTP/1.1 200"), "it is still valid");
+    clock.step_to("2120-01-02T00:00:00Z".parse().unwrap());
+    checked(&clock).await;
+    assert_eq!(again(&mut stream, tokens).await, None, "it has expired");
+}
+
+#[tokio::test]
+async fn an_open_connection_ends_when_the_ca_of_its_client_is_removed() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new());
+    let served = granting(folder.path(), &clock, &["cert:*=admin"]).await;
+    let mut stream = connect(served.address, Some("worker")).await.unwrap();
+    let mut other = connect(served.address, Some("billing")).await.unwrap();
+    assert!(again(&mut stream, "HEAD /v1/tokens").await.unwrap().starts_with("HTTP/1.1 200"));
+    assert!(again(&mut other, "HEAD /v1/tokens").await.unwrap().starts_with("HTTP/1.1 200"));
+    std::fs::copy(file("ca.pem"), folder.path().join("both.pem")).unwrap();
+    checked(&clock).await;
+    checked(&clock).await;
+    assert_eq!(again(&mut stream, "HEAD /v1/tokens").await, None);
+    assert!(
+        again(&mut other, "HEAD /v1/tokens").await.unwrap().starts_with("HTTP/1.1 200"),
+        "of the other CA"
+    );
+}

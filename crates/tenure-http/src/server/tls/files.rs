@@ -55,12 +55,15 @@ impl TlsFiles {
         }
     }
 
-    /// Reads all files.
-    pub(super) fn config(&self, time: Arc<dyn TimeProvider>) -> Result<ServerConfig, TlsError> {
+    /// Reads the certificate and the key, for a server that verifies its clients so.
+    pub(super) fn config(
+        &self,
+        time: Arc<dyn TimeProvider>,
+        clients: Arc<dyn ClientCertVerifier>,
+    ) -> Result<ServerConfig, TlsError> {
         let chain = certificates(&self.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&read(&self.key)?)
             .map_err(|error| wrong(&self.key, format!("no private key in PEM format: {error}")))?;
-        let clients = self.clients()?;
         let provider = Arc::new(ring::default_provider());
         let mut config = ServerConfig::builder_with_details(provider, time)
             .with_safe_default_protocol_versions()
@@ -77,7 +80,8 @@ impl TlsFiles {
         Ok(config)
     }
 
-    fn clients(&self) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    /// Returns the verifier of client certificates.
+    pub(super) fn clients(&self) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
         let Some(path) = &self.client_ca else { return Ok(Arc::new(NoClientAuth)) };
         let mut roots = RootCertStore::empty();
         for certificate in certificates(path)? {

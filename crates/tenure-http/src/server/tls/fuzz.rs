@@ -39,7 +39,7 @@ fn files_in_pem_format_are_read_or_refused_without_the_key() {
         std::fs::write(&certificate, &pem).unwrap();
         let mut files = TlsFiles::new(&certificate, &key);
         files.client_ca = Some(certificate.clone());
-        match files.config(Arc::new(WallTime(Arc::clone(&clock)))) {
+        match Current::of(&files, &Arc::new(WallTime(Arc::clone(&clock)))) {
             Ok(_) => "valid".to_owned(),
             Err(error) => {
                 let told = error.to_string();

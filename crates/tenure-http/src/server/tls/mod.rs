@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::time_provider::TimeProvider;
 use sha2::{Digest, Sha256};
 use tenure::Clock;
@@ -28,6 +29,8 @@ pub use files::{TlsError, TlsFiles};
 
 /// Interval of the look at the files.
 const LOOK: Duration = Duration::from_secs(10);
+/// Interval of the check that the certificate of a connected client is still valid.
+const RECHECK: Duration = Duration::from_secs(10);
 /// First byte of a TLS connection.
 const HANDSHAKE: u8 = 0x16;
 /// Maximum bytes read of a plain request before the refusal. Closing with unread bytes would reset the connection.
@@ -38,7 +41,14 @@ const PLAIN_BYTES: usize = 4096;
 pub struct Tls {
     files: Arc<TlsFiles>,
     time: Arc<WallTime>,
-    now: Arc<RwLock<Arc<ServerConfig>>>,
+    now: Arc<RwLock<Current>>,
+}
+
+/// The configuration of new connections, and its verifier of client certificates.
+#[derive(Debug, Clone)]
+struct Current {
+    config: Arc<ServerConfig>,
+    clients: Arc<dyn ClientCertVerifier>,
 }
 
 /// A verified client certificate: its fingerprint, and the client that a grant for one of its names makes of it.
@@ -46,17 +56,21 @@ pub struct Tls {
 pub(super) struct Shown {
     pub certificate: ClientCertificate,
     pub principal: Option<Principal>,
+    /// The certificate, followed by intermediate certificates.
+    chain: Arc<[CertificateDer<'static>]>,
 }
 
 impl Shown {
-    fn of(certificate: &CertificateDer<'_>, grants: &Grants) -> Self {
+    fn of(chain: &[CertificateDer<'static>], grants: &Grants) -> Option<Self> {
+        let certificate = chain.first()?;
         let granted =
             grants.has_certificates().then(|| grants.of_certificate(&names::names(certificate))).flatten();
         let principal = granted.filter(|(_, scopes)| !scopes.is_empty());
-        Self {
+        Some(Self {
             certificate: ClientCertificate(hex(&Sha256::digest(certificate)).into()),
             principal: principal.map(|(name, scopes)| Principal { name: format!("cert:{name}"), scopes }),
-        }
+            chain: chain.into(),
+        })
     }
 }
 
@@ -76,21 +90,29 @@ impl TimeProvider for WallTime {
     }
 }
 
+impl Current {
+    fn of(files: &TlsFiles, time: &Arc<WallTime>) -> Result<Self, TlsError> {
+        let clients = files.clients()?;
+        let config = files.config(Arc::clone(time) as Arc<dyn TimeProvider>, Arc::clone(&clients))?;
+        Ok(Self { config: Arc::new(config), clients })
+    }
+}
+
 impl Tls {
     pub(super) fn load(files: TlsFiles, clock: Arc<dyn Clock>) -> Result<Self, TlsError> {
         let time = Arc::new(WallTime(clock));
-        let config = files.config(Arc::clone(&time) as Arc<dyn TimeProvider>)?;
+        let current = Current::of(&files, &time)?;
         files.warn_about_a_readable_key();
-        Ok(Self { files: Arc::new(files), time, now: Arc::new(RwLock::new(Arc::new(config))) })
+        Ok(Self { files: Arc::new(files), time, now: Arc::new(RwLock::new(current)) })
     }
 
-    /// Reads the files again, for new connections.
+    /// Reads the files again, for new connections. Connections of clients whose certificate is no longer valid are closed.
     ///
     /// # Errors
     /// A file is missing or invalid. Then the server keeps the old certificate.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let config = Arc::new(self.files.config(Arc::clone(&self.time) as Arc<dyn TimeProvider>)?);
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let current = Current::of(&self.files, &self.time)?;
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = current;
         Ok(())
     }
 
@@ -115,6 +137,29 @@ impl Tls {
         }
     }
 
+    /// Ends when the certificate of a connected client is no longer valid: it has expired, or its CA was removed.
+    pub(super) async fn until_invalid(self, shown: Option<Shown>) {
+        let Some(shown) = shown else { return std::future::pending().await };
+        loop {
+            self.time.0.sleep(RECHECK).await;
+            if let Err(error) = self.check(&shown) {
+                let sha256 = &shown.certificate.0;
+                tracing::info!(%error, %sha256, "client certificate no longer valid; closing its connection");
+                return;
+            }
+        }
+    }
+
+    fn check(&self, shown: &Shown) -> Result<(), rustls::Error> {
+        let [certificate, intermediates @ ..] = &*shown.chain else { return Ok(()) };
+        let Some(now) = self.time.current_time() else { return Err(rustls::Error::FailedToGetCurrentTime) };
+        self.current().clients.verify_client_cert(certificate, intermediates, now).map(drop)
+    }
+
+    fn current(&self) -> Current {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Completes the handshake of a connection; `None` if the client does not, or does not speak TLS.
     pub(super) async fn handshake(
         &self,
@@ -130,12 +175,12 @@ impl Tls {
             refuse_plain(stream).await;
             return None;
         }
-        let config = Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner));
+        let config = self.current().config;
         let stream = Impatient::new(stream, Arc::clone(&self.time.0), read_within);
         match TlsAcceptor::from(config).accept(stream).await {
             Ok(stream) => {
-                let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-                let shown = shown.map(|certificate| Shown::of(certificate, grants));
+                let chain = stream.get_ref().1.peer_certificates();
+                let shown = chain.and_then(|chain| Shown::of(chain, grants));
                 Some((stream, shown))
             }
             Err(error) => {
