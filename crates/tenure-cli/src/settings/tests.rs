@@ -355,7 +355,8 @@ fn files_for_tls_are_said_by_a_flag_a_variable_or_a_file() {
 }
 
 /// Settings with which another user could weaken the protection of a server.
-const WEAKENING: [&str; 12] = [
+const WEAKENING: [&str; 13] = [
+    "[server]\ntransfer_memory_mib = \"65536\"\n",
     "[server]\nauth = \"open\"\n",
     "[server]\nhosts = [\"evil.example\"]\n",
     "[server]\nhide = [\"nothing\"]\n",

@@ -14,7 +14,7 @@ const FILE_BYTES: u64 = 4 << 20;
 /// Places that get the audit log, which another user must not choose.
 const AUDIT_PLACES: [&str; 2] = ["server.audit_log", "server.audit_otlp"];
 /// Settings with which another user could weaken the protection of a store or a server, or read what it sends.
-const PROTECTIVE: [&str; 21] = [
+const PROTECTIVE: [&str; 22] = [
     "database.encryption_keys",
     "database.without_encryption",
     "server.auth",
@@ -30,6 +30,7 @@ const PROTECTIVE: [&str; 21] = [
     "server.socket_mode",
     "server.proxy_user_header",
     "server.proxy_groups_header",
+    "server.transfer_memory_mib",
     "oidc.issuer",
     "server.allow_callback_to",
     "server.egress_allow",
