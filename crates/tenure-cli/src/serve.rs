@@ -97,6 +97,9 @@ impl Plan {
         if let Some(most) = settings.parsed("server.workers_per_token", number)? {
             options.workers_per_token = usize::try_from(most).unwrap_or(usize::MAX);
         }
+        if let Some(mib) = settings.parsed("server.transfer_memory_mib", number)? {
+            options.transfer_memory_mib = usize::try_from(mib).unwrap_or(usize::MAX);
+        }
         if let Some(most) = settings.parsed("server.max_queues", number)? {
             options.max_queues = usize::try_from(most).unwrap_or(usize::MAX);
         }

@@ -234,7 +234,8 @@ pub(crate) async fn sign_in(
         let page = pages::sign_in::form(&visit, Some(&trouble.detail));
         return (trouble.status, show(&visit, "Sign in", "", page).await).into_response();
     }
-    let Some(value) = ui.stays.begin(credential, ui.tenure.now()) else {
+    let owner = visit.who.get().and_then(|who| who["token"]["id"].as_str()).unwrap_or_default();
+    let Some(value) = ui.stays.begin(credential, owner, ui.tenure.now()) else {
         return failed(&visit, oidc::no_chance()).await;
     };
     // The browser forgets the old cookie, so its session must not go on without it.

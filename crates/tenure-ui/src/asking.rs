@@ -80,6 +80,9 @@ impl Visit {
         if let Some(remote) = self.remote {
             request = request.extension(remote);
         }
+        if let Some(client) = &self.client {
+            request = request.extension(client.clone());
+        }
         match &self.credential {
             Some(Credential::Token(token)) => {
                 request = request.header(AUTHORIZATION, format!("Bearer {token}"));

@@ -20,8 +20,8 @@ const LEAST: u64 = 1024;
 const MOST: u64 = 4 * 1024 * 1024;
 /// Letters of a digest in an entity tag.
 const LETTERS: usize = 32;
-/// Types that compress well.
-const TYPES: [&str; 4] = ["text/html", "text/css", "text/javascript", "image/svg+xml"];
+/// Type of pages. The stylesheet and the script are compressed already.
+const PAGE: &str = "text/html";
 
 /// Headers of a request that decide the encoding of the response.
 pub(crate) struct Accepts {
@@ -42,7 +42,8 @@ impl Accepts {
     }
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+/// Returns true if a client accepts compressed responses.
+pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
     let said = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     said.flat_map(|value| value.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
@@ -60,11 +61,7 @@ fn is_foreign(headers: &HeaderMap) -> bool {
 /// Sends a page that the browser has as "not modified", and compresses others.
 pub(crate) async fn compact(accepts: Accepts, response: Response<Body>) -> Response<Body> {
     let size = response.body().size_hint().exact().filter(|size| (LEAST..=MOST).contains(size));
-    let is_page = has_type(response.headers(), &TYPES[..1]);
-    if size.is_none()
-        || response.headers().contains_key(CONTENT_ENCODING)
-        || !has_type(response.headers(), &TYPES)
-    {
+    if size.is_none() || response.headers().contains_key(CONTENT_ENCODING) || !is_page(response.headers()) {
         return response;
     }
     let (mut head, body) = response.into_parts();
@@ -73,7 +70,7 @@ pub(crate) async fn compact(accepts: Accepts, response: Response<Body>) -> Respo
         head.status = StatusCode::INTERNAL_SERVER_ERROR;
         return Response::from_parts(head, Body::empty());
     };
-    if accepts.is_read && is_page && head.status == StatusCode::OK {
+    if accepts.is_read && head.status == StatusCode::OK {
         let tag = tag(&body);
         let is_known = accepts.known.is_some_and(|known| known == tag);
         head.headers.insert(ETAG, tag);
@@ -95,12 +92,13 @@ pub(crate) async fn compact(accepts: Accepts, response: Response<Body>) -> Respo
     }
 }
 
-fn has_type(headers: &HeaderMap, types: &[&str]) -> bool {
-    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    types.iter().any(|known| said.starts_with(known))
+fn is_page(headers: &HeaderMap) -> bool {
+    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    said.is_some_and(|said| said.starts_with(PAGE))
 }
 
-fn gzip(body: &Bytes) -> std::io::Result<Vec<u8>> {
+/// Returns a compressed text.
+pub(crate) fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut packed = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
     packed.write_all(body)?;
     packed.finish()

@@ -1,10 +1,11 @@
-//! Sizes of forms. A form is read before it is checked, so a visitor who is not signed in can make the server keep it.
+//! Sizes of forms. A form is read before it is checked, so only small ones are read from a visitor without access.
 
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, FromRequestParts, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 
+use crate::Ui;
 use crate::layout::failed;
 use crate::visit::Visit;
 
@@ -20,7 +21,7 @@ pub(crate) fn small() -> DefaultBodyLimit {
     DefaultBodyLimit::max(SMALL_BYTES)
 }
 
-/// The usual limit.
+/// The usual limit. Put [`only_signed_in`] in front.
 pub(crate) fn usual() -> DefaultBodyLimit {
     DefaultBodyLimit::max(USUAL_BYTES)
 }
@@ -30,12 +31,15 @@ pub(crate) fn large() -> DefaultBodyLimit {
     DefaultBodyLimit::max(LARGE_BYTES)
 }
 
-/// Sends a visitor who has no access to the sign-in page, before a large form is read.
-pub(crate) async fn only_signed_in(visit: Visit, request: Request, next: Next) -> Response {
-    if request.method() == Method::POST
-        && let Err(trouble) = visit.get("/v1/whoami").await
-    {
-        return failed(&visit, trouble).await;
+/// Sends a visitor who has no access to the sign-in page, before a form is read.
+pub(crate) async fn only_signed_in(State(ui): State<Ui>, request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
     }
-    next.run(request).await
+    let (mut parts, body) = request.into_parts();
+    let Ok(visit) = Visit::from_request_parts(&mut parts, &ui).await;
+    match visit.get("/v1/whoami").await {
+        Ok(_) => next.run(Request::from_parts(parts, body)).await,
+        Err(trouble) => failed(&visit, trouble).await,
+    }
 }

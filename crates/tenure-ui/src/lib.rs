@@ -133,15 +133,14 @@ impl Dashboard {
         let (stays, keys) = (Stays::default(), OnceCell::new());
         let looking = Arc::new(Semaphore::new(live::MOST));
         let ui = Arc::new(Shared { tenure, api, read_only, prefix, oidc, stays, keys, looking });
-        let only_signed_in = middleware::from_fn_with_state(Arc::clone(&ui), forms::only_signed_in);
         let new_job = get(pages::job_new::page).post(drafts::add).layer(forms::large());
         let new_schedule = get(pages::schedule_new::page).post(plans::add).layer(forms::large());
-        Router::new()
+        let pages = Router::new()
             .route("/", get(pages::overview::page))
             .route("/jobs", get(pages::jobs::page))
             .route("/views", post(views::keep))
             .route("/views/forget", post(views::forget))
-            .route("/new-job", new_job.layer(only_signed_in.clone()))
+            .route("/new-job", new_job)
             .route("/jobs/{id}", get(pages::job::page))
             .route("/jobs/{id}/reveal", get(acts::revealed_once).post(acts::reveal))
             .route("/jobs/{id}/logs.txt", get(pages::logs::raw))
@@ -150,7 +149,7 @@ impl Dashboard {
             .route("/queues/{name}", get(pages::queue::page))
             .route("/queues/{name}/{act}", post(acts::queue))
             .route("/schedules", get(pages::schedules::page))
-            .route("/new-schedule", new_schedule.layer(only_signed_in))
+            .route("/new-schedule", new_schedule)
             .route("/schedules/{name}", get(pages::schedule::page))
             .route("/schedules/{name}/{act}", post(acts::schedule))
             .route("/apps", get(pages::apps::page))
@@ -175,15 +174,20 @@ impl Dashboard {
             .route("/kinds/{name}", get(pages::kind::page))
             .route("/workers/{id}", get(pages::worker::page))
             .route("/workers/{id}/{act}", post(acts::worker))
-            .route("/sign-in", get(pages::sign_in::page).post(acts::sign_in).layer(forms::small()))
+            .route("/live", get(live::get))
+            .layer(forms::usual())
+            .layer(middleware::from_fn_with_state(Arc::clone(&ui), forms::only_signed_in));
+        let open = Router::new()
+            .route("/sign-in", get(pages::sign_in::page).post(acts::sign_in))
             .route("/sign-in/start", get(oidc::start))
             .route("/sign-in/callback", get(oidc::callback))
-            .route("/sign-out", post(acts::sign_out).layer(forms::small()))
-            .route("/settings", get(pages::settings::page).post(settings::keep).layer(forms::small()))
-            .route("/live", get(live::get))
+            .route("/sign-out", post(acts::sign_out))
+            .route("/settings", get(pages::settings::page).post(settings::keep))
             .route("/assets/{name}", get(assets::get))
+            .layer(forms::small());
+        pages
+            .merge(open)
             .fallback(pages::nowhere)
-            .layer(forms::usual())
             .layer(middleware::from_fn_with_state(Arc::clone(&ui), headers::set))
             .with_state(ui)
     }

@@ -61,12 +61,13 @@ pub(crate) async fn callback(
             return (AppendHeaders([(SET_COOKIE, over)]), page).into_response();
         }
     };
+    let owner = signed_in.principal.name.clone();
     let credential = Credential::Person(SignedIn {
         principal: signed_in.principal,
         label: signed_in.label,
         id_token: signed_in.id_token,
     });
-    let Some(value) = ui.stays.begin(credential, ui.tenure.now()) else {
+    let Some(value) = ui.stays.begin(credential, &owner, ui.tenure.now()) else {
         return failed(&visit, no_chance()).await;
     };
     let page = attempt.map(|attempt| attempt.page).unwrap_or_default();

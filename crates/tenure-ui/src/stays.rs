@@ -1,7 +1,7 @@
 //! Who is signed in: kept in this program, and over when it ends.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tenure::Timestamp;
@@ -15,7 +15,9 @@ pub(crate) const LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
 const IDLE: Duration = Duration::from_secs(12 * 3600);
 /// Longest time that the session of a person lasts: groups are read only at its beginning.
 const PERSON_LASTS: Duration = Duration::from_secs(12 * 3600);
-/// Stays at once; whoever comes beyond that ends the oldest.
+/// Sessions of one access token or person. A further sign-in ends the oldest of them.
+const MOST_OF_ONE: usize = 100;
+/// Sessions of all. A further sign-in ends the oldest one of the token or person that has most.
 const MOST: usize = 10_000;
 
 /// The cookie holds a random value; here stands its digest, and what it is good for.
@@ -26,6 +28,8 @@ pub(crate) struct Stays {
 
 struct Stay {
     credential: Credential,
+    /// ID of the access token, or name of the person.
+    owner: Arc<str>,
     since: Timestamp,
     /// Last time that a person used it.
     used: Timestamp,
@@ -96,16 +100,19 @@ impl Stay {
 }
 
 impl Stays {
-    /// Begins a session, and returns the value of its cookie.
-    pub(crate) fn begin(&self, credential: Credential, now: Timestamp) -> Option<String> {
+    /// Begins a session of an access token with this ID, or of a person with this name. Returns the value of its cookie.
+    pub(crate) fn begin(&self, credential: Credential, owner: &str, now: Timestamp) -> Option<String> {
         let value = drawn()?;
         let mut known = self.known();
         known.retain(|_, stay| !stay.is_over(now));
-        if known.len() >= MOST {
-            let oldest = known.iter().min_by_key(|(_, stay)| stay.since).map(|(key, _)| key.clone());
-            oldest.and_then(|oldest| known.remove(&oldest));
+        if known.values().filter(|stay| *stay.owner == *owner).count() >= MOST_OF_ONE {
+            end_oldest(&mut known, owner);
+        } else if known.len() >= MOST
+            && let Some(most) = owner_of_most(&known)
+        {
+            end_oldest(&mut known, &most);
         }
-        let stay = Stay { credential, since: now, used: now };
+        let stay = Stay { credential, owner: owner.into(), since: now, used: now };
         known.insert(digest(&[&value]), stay);
         Some(value)
     }
@@ -134,6 +141,18 @@ impl Stays {
     }
 }
 
+fn end_oldest(known: &mut BTreeMap<String, Stay>, owner: &str) {
+    let own = known.iter().filter(|(_, stay)| *stay.owner == *owner);
+    let oldest = own.min_by_key(|(_, stay)| stay.since).map(|(key, _)| key.clone());
+    oldest.and_then(|oldest| known.remove(&oldest));
+}
+
+fn owner_of_most(known: &BTreeMap<String, Stay>) -> Option<Arc<str>> {
+    let mut counts = BTreeMap::<&Arc<str>, usize>::new();
+    known.values().for_each(|stay| *counts.entry(&stay.owner).or_default() += 1);
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(owner, _)| Arc::clone(owner))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,7 +168,7 @@ mod tests {
         let (stays, start) = (Stays::default(), Timestamp::EPOCH);
         let principal = Principal { name: "oidc:7".to_owned(), scopes: Vec::new() };
         let person = SignedIn { principal, label: "Ada".to_owned(), id_token: None };
-        let cookie = stays.begin(Credential::Person(person), start).unwrap();
+        let cookie = stays.begin(Credential::Person(person), "oidc:7", start).unwrap();
         let found = |hours: u32| stays.find(&cookie, start.after(HOUR * hours), Request::Person).is_some();
         assert!(found(6) && found(11));
         assert!(!found(12), "it was used all the time");
@@ -158,13 +177,13 @@ mod tests {
     #[test]
     fn a_session_ends_when_it_is_idle_and_after_a_week_at_the_latest() {
         let (stays, start) = (Stays::default(), Timestamp::EPOCH);
-        let cookie = stays.begin(token(), start).unwrap();
+        let cookie = stays.begin(token(), "1", start).unwrap();
         let found = |hours: u32, by| stays.find(&cookie, start.after(HOUR * hours), by).is_some();
         for hours in (0..7 * 24).step_by(11) {
             assert!(found(hours, Request::Person), "{hours} h");
         }
         assert!(!found(7 * 24, Request::Person), "it was used all the time");
-        let cookie = stays.begin(token(), start).unwrap();
+        let cookie = stays.begin(token(), "1", start).unwrap();
         let found = |hours: u32, by| stays.find(&cookie, start.after(HOUR * hours), by).is_some();
         assert!(found(11, Request::Refresh));
         assert!(!found(12, Request::Refresh), "an open page does not keep it");
@@ -174,8 +193,26 @@ mod tests {
     #[test]
     fn a_new_session_leaves_out_those_that_are_over() {
         let (stays, start) = (Stays::default(), Timestamp::EPOCH);
-        stays.begin(token(), start).unwrap();
-        stays.begin(token(), start.after(HOUR * 13)).unwrap();
+        stays.begin(token(), "1", start).unwrap();
+        stays.begin(token(), "1", start.after(HOUR * 13)).unwrap();
         assert_eq!(stays.known().len(), 1);
+    }
+
+    #[test]
+    fn a_client_that_signs_in_again_and_again_ends_only_its_own_sessions() {
+        let (stays, start) = (Stays::default(), Timestamp::EPOCH);
+        let is_there = |cookie: &str, at| stays.find(cookie, at, Request::Refresh).is_some();
+        let operator = stays.begin(token(), "operator", start).unwrap();
+        let at = |number: u64| start.after(Duration::from_micros(1 + number));
+        let cookies: Vec<_> =
+            (0..101).map(|number| stays.begin(token(), "one", at(number)).unwrap()).collect();
+        assert!(!is_there(&cookies[0], at(101)) && is_there(&cookies[1], at(101)));
+        // Many tokens together fill the whole, and the one with most sessions makes room.
+        for number in 101..10_200_u64 {
+            stays.begin(token(), &format!("token {}", number / 90), at(number)).unwrap();
+        }
+        assert_eq!(stays.known().len(), MOST);
+        assert!(is_there(&operator, at(10_200)), "another client ended it");
+        assert!(!is_there(&cookies[1], at(10_200)));
     }
 }

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method};
 
 use serde_json::Value;
-use tenure_http::{ProxiedPerson, PublicOrigin, Remote};
+use tenure_http::{ClientSlot, ProxiedPerson, PublicOrigin, Remote};
 use tokio::sync::OnceCell;
 
 use crate::Ui;
@@ -49,6 +49,8 @@ pub(crate) struct Visit {
     pub is_secure: bool,
     /// Where it came from, if that is known: whoever guesses access tokens here is counted as anywhere else.
     pub remote: Option<Remote>,
+    /// Place where the API notes the client, whose memory the form and the page take.
+    pub client: Option<ClientSlot>,
     /// ID of the request, which the audit log shows.
     pub request_id: Option<HeaderValue>,
     /// What tells servers that take the forms of this page from others.
@@ -102,6 +104,7 @@ impl FromRequestParts<Ui> for Visit {
             views: views::kept(headers),
             server: format!("{origin}{}", ui.prefix),
             remote: parts.extensions.get::<Remote>().copied(),
+            client: parts.extensions.get::<ClientSlot>().cloned(),
             request_id: headers.get("x-request-id").cloned(),
             run: keys.run.clone(),
             form_token: keys.form_token(&form_of),

@@ -69,6 +69,38 @@ async fn forms_for_visitors_without_access_are_small() {
     }
 }
 
+/// All forms that change something. A visitor without access could make the server keep them.
+const FORMS: [&str; 17] = [
+    "/ui/views",
+    "/ui/views/forget",
+    "/ui/new-job",
+    "/ui/new-schedule",
+    "/ui/jobs/x/cancel",
+    "/ui/jobs/x/reveal",
+    "/ui/queues/x/pause",
+    "/ui/schedules/x/pause",
+    "/ui/apps/x/x/pause",
+    "/ui/leases/x/break",
+    "/ui/bulk/new",
+    "/ui/bulk/x/cancel",
+    "/ui/webhooks",
+    "/ui/webhooks/x/test",
+    "/ui/webhooks/x/deliveries/x/redeliver",
+    "/ui/workers/x/quiet",
+    "/ui/nowhere",
+];
+
+#[tokio::test]
+async fn a_visitor_without_access_sends_only_small_forms() {
+    let site = guarded(&ManualClock::new()).await;
+    for path in FORMS {
+        let (_stream, told) = announced(&site, path, 60_000).await;
+        assert!(!told.starts_with("HTTP/1.1 100"), "{path}: {told}");
+    }
+    let page = site.get("/ui/sign-in").await;
+    assert!(page.len() <= 8 * 1024, "more than a response may take without counting: {}", page.len());
+}
+
 #[tokio::test]
 async fn a_large_form_is_read_only_from_a_visitor_with_access() {
     let site = guarded(&ManualClock::new()).await;

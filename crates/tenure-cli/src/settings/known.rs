@@ -199,6 +199,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.transfer_memory_mib",
+        kind: Kind::Text,
+        flag: flag("transfer-memory-mib", "N"),
+        default: Some("256"),
+        about: "Memory for request bodies in MiB, and as much for responses; one client has a tenth of each",
+        ..PLAIN
+    },
+    Setting {
         name: "server.max_queues",
         kind: Kind::Text,
         flag: flag("max-queues", "N"),

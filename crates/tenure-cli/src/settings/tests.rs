@@ -355,7 +355,8 @@ fn files_for_tls_are_said_by_a_flag_a_variable_or_a_file() {
 }
 
 /// Settings with which another user could weaken the protection of a server, or change its jobs.
-const WEAKENING: [&str; 21] = [
+const WEAKENING: [&str; 22] = [
+    "[server]\ntransfer_memory_mib = \"65536\"\n",
     "[queues.billing]\npaused = true\n",
     "[schedules.evil]\nspec = { every_seconds = 2 }\njob = { kind = \"pay\", queue = \"billing\" }\n",
     "[oidc]\ngroups_claim = \"nickname\"\n",
