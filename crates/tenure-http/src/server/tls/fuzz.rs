@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{TlsFiles, WallTime};
+use super::{Current, TlsFiles, WallTime};
 use crate::fuzz::target;
 
 #[test]
