@@ -121,7 +121,7 @@ fn refused_row(row: &Planted, planted: &BTreeSet<(String, String)>, sources: &[T
     refused
 }
 
-/// Whether the manifest of a crate names such a test program.
+/// Returns true if the manifest of a crate names this test program.
 fn has_test(program: &str, crate_name: &str, sources: &[TextFile]) -> bool {
     let manifest = format!("crates/{crate_name}/Cargo.toml");
     let manifest = sources.iter().find(|file| file.path == manifest);

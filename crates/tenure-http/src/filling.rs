@@ -8,9 +8,9 @@ use crate::api::Api;
 use crate::memory::Loan;
 use crate::problem::Problem;
 
-/// Bytes with which a page is full. A page is whole in memory.
+/// Size at which a page is full. The server holds a whole page in memory.
 pub(crate) const PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// Pages that a server reads from the store at once. What a read returns is counted only when it is there.
+/// Maximum number of pages that a server reads at once. The memory of a read counts only after the read has returned.
 pub(crate) const READS: usize = 16;
 /// Entries of the first read of a page. The following ones read twice as many each time.
 pub(crate) const FIRST_READ: usize = 50;
@@ -30,7 +30,7 @@ impl<'a> Filling<'a> {
         Self { api, loan: api.transfer().responses.lend(api.client().clone()), bytes: 0, covered: 0 }
     }
 
-    /// Reads from the store, when few others do.
+    /// Reads from the store, after waiting for one of the permits for reads.
     pub(crate) async fn read<T>(&self, reading: impl Future<Output = T>) -> T {
         // It is never closed.
         let _permit = self.api.reads().acquire().await.ok();

@@ -13,7 +13,7 @@ use hyper::body::{Frame, SizeHint};
 use crate::memory::{Client, FREE_BYTES, Loan, Memory};
 use crate::problem::Problem;
 
-/// Extension of a response whose body all its readers share, so that it needs no memory of its own.
+/// Response extension for a body that all its readers share. Such a body does not count against a client.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedBody;
 

@@ -47,7 +47,7 @@ impl Client {
     }
 }
 
-/// Extension of a request to routes beside the API. The API routes that serve a part of the request note its client here.
+/// Request extension for routes outside the API. The API routes that serve a part of the request record its client here.
 #[derive(Debug, Clone, Default)]
 pub struct ClientSlot(Arc<OnceLock<Client>>);
 

@@ -31,8 +31,8 @@ const FOREIGN: &str = "WITH n AS (SELECT oid, nspname, nspowner, nspacl FROM pg_
          AND (r.oid IS NULL OR u.rolsuper OR NOT pg_has_role(u.oid, r.oid, 'USAGE'))
      ORDER BY c.remedy LIMIT 1";
 
-/// Refuses the schema if a role could run code with the rights of its owner. If this role `migrates`, it may come to own some of
-/// the functions, so its own rights count.
+/// Refuses the schema if another role could run code as the owner of the functions. If this role `migrates`, it counts as
+/// the owner, because it may come to own some of them.
 pub(crate) async fn refuse_foreign(
     connection: &mut Connection,
     schema: &str,

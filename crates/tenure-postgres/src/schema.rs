@@ -148,7 +148,7 @@ async fn begin(connection: &mut Connection) -> Result<(), Fault> {
     }
 }
 
-/// How the schema stands. A schema of a later version, or one that this role may not even look at, is refused. So is one in which
+/// Returns the state of the schema. Refuses a schema of a later version, one that this role may not use, and one in which
 /// other roles may create functions.
 pub(crate) async fn look(connection: &mut Connection, schema: &str) -> Result<Standing, Fault> {
     let there = connection.read(Query::new(THERE).with(schema.to_owned())).await?;

@@ -32,7 +32,7 @@ impl Inline {
             Some(writer) => writer.commit(vec![command]),
             None => return Err(Fault::Unavailable(ENDED.to_owned())),
         };
-        // Without the lock: a notification sends parked claims, which take it.
+        // Publish without the lock: a notification sends parked claims, and they take the lock.
         written.publish(&self.bulletin);
         // Not awaited: tokio sometimes makes a task yield although its answer is there.
         answer.try_recv().map_err(|_| Fault::Unknown(ENDED.to_owned()))

@@ -356,7 +356,7 @@ impl Lanes {
         self.queues.get(queue).is_some_and(|known| known.paused)
     }
 
-    /// The lanes of a queue whose kind is taken, in one order everywhere: the simulation repeats its seeds.
+    /// Returns the lanes of a queue whose kind `take` accepts. Their order is fixed, so that the simulation can repeat a seed.
     pub(crate) fn of_queue(&self, queue: &QueueName, take: impl Fn(&Kind) -> bool) -> Vec<i64> {
         let Some(known) = self.queues.get(queue) else { return Vec::new() };
         let mut lanes: Vec<i64> =

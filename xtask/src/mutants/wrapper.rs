@@ -2,9 +2,9 @@
 
 use std::process::{Command, ExitCode};
 
-/// Tells the compiler wrapper which bug to compile in; empty for none.
+/// Environment variable with the bug that the compiler wrapper compiles in; empty for none.
 pub const PLANT: &str = "XTASK_PLANT";
-/// Tells the compiler wrapper which crate contains it, as rustc spells the crate's name.
+/// Environment variable with the crate that contains the bug, as rustc spells its name.
 pub const PLANT_IN: &str = "XTASK_PLANT_IN";
 
 /// Compiles a crate if this program was started as the compiler wrapper of `mutants`; `args` is rustc and its arguments.

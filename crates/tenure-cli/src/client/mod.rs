@@ -69,7 +69,7 @@ fn is_own(base: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Begins the configuration of what sends requests to this server or service: all answers count as they are.
+/// Begins the configuration of an agent for this server or service. It returns error statuses and redirects as they are.
 pub(crate) fn agent_config(base: &str) -> ConfigBuilder<AgentScope> {
     let config = Agent::config_builder()
         .http_status_as_error(false)
@@ -80,7 +80,7 @@ pub(crate) fn agent_config(base: &str) -> ConfigBuilder<AgentScope> {
     if is_own(base) || is_socket(base) { config.proxy(None) } else { config }
 }
 
-/// Creates what sends requests to one server.
+/// Creates the HTTP agent for one server.
 fn agent(base: &str, connect_within: Duration, tls: &TlsConfig) -> Agent {
     let config =
         agent_config(base).timeout_connect(Some(connect_within)).timeout_per_read(Some(SILENCE.max(WITHIN)));

@@ -13,8 +13,8 @@ use super::layers::Whose;
 const FILE_BYTES: u64 = 4 << 20;
 /// Places that get the audit log, which another user must not choose.
 const AUDIT_PLACES: [&str; 2] = ["server.audit_log", "server.audit_otlp"];
-/// The settings that a file of another user may contain: none of them changes a store, a job, or the access to a server. A setting that
-/// is not here is refused, so a new one is safe.
+/// The settings that a file of another user may contain. None of them changes a store, a job, or access to a server.
+/// Tenure refuses all others, so a new setting is safe by default.
 const HARMLESS: [&str; 3] = ["log.format", "log.level", "telemetry.kind_labels"];
 const NOT_HERE: &str =
     "is not allowed in this file; use your own settings file, one passed with --config, or the environment";

@@ -50,7 +50,7 @@ pub(super) fn counters(rows: &Rows, past: &Past) -> Findings {
     zero.chain(differs("counters", &answer, &recount)).chain(split).collect()
 }
 
-/// Each queue that a job names is there, and tells since when its oldest due job has been due.
+/// Each queue that a job names exists, and shows since when its oldest due job has been due.
 pub(super) fn queues(rows: &Rows, past: &Past) -> Findings {
     let names: BTreeSet<&QueueName> = rows.queues.iter().map(|queue| &queue.name).collect();
     let unknown = rows.jobs.iter().filter(|job| !names.contains(&job.queue));

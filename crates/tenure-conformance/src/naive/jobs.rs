@@ -45,7 +45,7 @@ fn is_kept_as_agreed(job: &Job, past: &Past) -> bool {
     job.expires == first || first.zip(job.expires).is_some_and(|(first, expires)| again(first, expires))
 }
 
-/// The attempts of a job were granted one after the other, and the last one is the running one while it runs.
+/// The attempts of a job follow one another. While the job runs, only the last one is open; otherwise, none is.
 pub(super) fn attempts(rows: &Rows) -> Findings {
     let mut findings = Vec::new();
     for job in &rows.jobs {

@@ -78,7 +78,7 @@ pub(super) fn ledger(rows: &Rows, past: &Past) -> Findings {
     findings
 }
 
-/// True for an entry that tells how far an ownership has come.
+/// Returns true if this entry marks a phase of an ownership.
 fn turns(what: What) -> bool {
     match what {
         What::Acquired | What::TookOver | What::RenewedLate | What::Broke | What::Lapsed | What::Released => {

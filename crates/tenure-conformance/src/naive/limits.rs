@@ -21,7 +21,7 @@ fn is_blocked(job: &Job) -> bool {
     matches!(job.state, State::Blocked { on: Block::Limit, .. })
 }
 
-/// A limit is there while it is set or an unfinished job has its key, and tells how much of it is used.
+/// A limit exists while it is set or an unfinished job has its key. It shows how much of it is in use.
 pub(super) fn keys(rows: &Rows, past: &Past) -> Findings {
     let mut findings = Vec::new();
     for job in rows.unfinished() {
@@ -68,7 +68,7 @@ fn room(rows: &Rows, info: &LimitInfo, past: &Past) -> Findings {
     findings
 }
 
-/// A limit that is not set has the number of the latest job that says one. A job that was retried may speak late.
+/// A limit that is not set has the number from the latest job that states one. A retried job may state its number late.
 pub(super) fn numbers(rows: &Rows, past: &Past) -> Findings {
     let mut findings = Vec::new();
     for info in rows.limits.iter().filter(|info| !info.set) {
@@ -94,7 +94,7 @@ pub(super) fn numbers(rows: &Rows, past: &Past) -> Findings {
     findings
 }
 
-/// A standing shows the limit of the job's key with what runs of it, and the job's place before it.
+/// A standing shows the limit of the job's key, the jobs that run under it, and the number of jobs ahead in its line.
 pub(super) fn standings(rows: &Rows, past: &Past) -> Findings {
     let mut findings = Vec::new();
     for (job, standing) in rows.standings() {

@@ -1,7 +1,7 @@
 //! The line of a queue: due jobs by priority, then by rounds of share keys, then by due time and acceptance.
 //!
-//! Rounds depend on what was, so rows do not show them. Of shares this checks what follows from two looks: a job that stays
-//! keeps its place, and one that joins stands behind all others of its share key.
+//! Rounds depend on earlier grants, so rows do not show them. For share keys, this compares two looks: a job that stays
+//! keeps its place, and a job that joins stands behind all others of its share key.
 
 use std::collections::BTreeMap;
 

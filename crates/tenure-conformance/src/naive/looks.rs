@@ -9,7 +9,7 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Looks after each so many steps.
+    /// Creates looks that happen once every `steps_per_look` steps.
     pub(crate) fn every(steps_per_look: usize) -> Self {
         Self { checker: Checker::default(), steps_per_look: steps_per_look.max(1) }
     }

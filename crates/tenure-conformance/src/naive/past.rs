@@ -1,4 +1,4 @@
-//! Looks of the past: what rows cannot show, because it is over.
+//! Facts from earlier looks, which the present rows no longer show.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,16 +6,16 @@ use tenure_core::{Fence, Job, Key, LeaseName, LimitKey, QueueName, State, Timest
 
 use super::{Rows, Since};
 
-/// Everything that the rows cannot show, because it was.
+/// Facts about the past, which the present rows do not show.
 #[derive(Debug)]
 pub(super) struct Past {
     /// The rows of the last look.
     pub(super) rows: Option<Rows>,
     /// The latest time that the store's clock has shown.
     pub(super) latest: Timestamp,
-    /// True if there were looks after many calls.
+    /// True if more than one call may have happened between two looks.
     pub(super) misses_calls: bool,
-    /// True if changes were missed, or the clock was set back: a job that was due when it came may be scheduled again.
+    /// True if looks missed changes, or the clock was set back. Then a job that was due when enqueued may be scheduled again.
     pub(super) is_blurred: bool,
     /// The greatest fence of each lease. A forgotten lease is not among the rows.
     pub(super) fences: BTreeMap<LeaseName, Fence>,
@@ -23,7 +23,7 @@ pub(super) struct Past {
     pub(super) is_pruned: bool,
     /// Jobs that had ended and were retried.
     pub(super) retried: BTreeSet<u64>,
-    /// The numbers that the jobs of a limit key say, by place in the order of acceptance.
+    /// The limits that the jobs of a limit key state, each with the job's place in the order of acceptance.
     pub(super) numbers: BTreeMap<Key, BTreeSet<(u64, u32)>>,
     /// Queues that had a job with a share key.
     pub(super) shared: BTreeSet<QueueName>,
@@ -46,7 +46,7 @@ impl Default for Past {
 }
 
 impl Past {
-    /// Notes what the rows of this look show for later ones.
+    /// Records facts from the rows of this look for later looks.
     pub(super) fn note(&mut self, rows: &Rows, since: Since) {
         self.misses_calls |= since == Since::ManyCalls;
         self.is_blurred |= self.misses_calls || rows.now < self.latest;
@@ -74,12 +74,12 @@ impl Past {
         self.rows = Some(rows);
     }
 
-    /// True if a turn has certainly found this waiting job due: it was due when it came.
+    /// Returns true if a turn has certainly found this waiting job due, because it was due when enqueued.
     pub(super) fn is_surely_due(&self, job: &Job) -> bool {
         !self.is_blurred && matches!(job.state, State::Waiting { due, .. } if due <= job.created)
     }
 
-    /// True unless the job may have ended before, and was retried.
+    /// Returns true if the job was certainly never retried after its end.
     pub(super) fn is_certain(&self, job: &Job) -> bool {
         !self.misses_calls && !self.retried.contains(&job.seq)
     }

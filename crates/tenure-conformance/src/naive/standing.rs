@@ -48,7 +48,7 @@ fn serving(rows: &Rows, job: &Job) -> Vec<Serving> {
     serving
 }
 
-/// The jobs that run on those of them that serve its kind: those of its queue, then those of others, both oldest first.
+/// The jobs on the hosts that serve the job's queue and kind: first those of its queue, then all others, oldest first.
 fn running(rows: &Rows, job: &Job) -> Vec<AtWork> {
     let hosts: Vec<Serving> = serving(rows, job).into_iter().filter(|host| host.covers(job)).collect();
     let mut running = Vec::new();

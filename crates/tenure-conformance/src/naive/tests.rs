@@ -1,4 +1,4 @@
-//! Rows made by hand: right ones, which the checker accepts, and wrong ones, in each of which it finds the mistake.
+//! Handmade rows: the checker accepts the correct ones, and finds the mistake in each of the wrong ones.
 
 mod made;
 
@@ -12,7 +12,7 @@ use tenure_core::{
 use super::{Checker, Rows, Since};
 use made::{at, good, grant, id, lease, occurrence, schedule, set, waiting};
 
-/// Asserts that the checker finds a mistake in rows that were right, and names this.
+/// Spoils correct rows, and asserts that a finding of the checker contains these words.
 fn assert_found(words: &str, spoil: impl FnOnce(&mut Rows)) {
     let mut rows = good();
     spoil(&mut rows);
@@ -20,7 +20,7 @@ fn assert_found(words: &str, spoil: impl FnOnce(&mut Rows)) {
     assert!(findings.iter().any(|finding| finding.contains(words)), "{words}: {findings:#?}");
 }
 
-/// Asserts that the checker finds a mistake in what a call made of rows that were right, and names this.
+/// Changes correct rows after a first look, and asserts that a finding of the second look contains these words.
 fn assert_found_after(words: &str, change: impl FnOnce(&mut Rows)) {
     let (mut checker, mut rows) = (Checker::default(), good());
     assert_eq!(checker.judge(rows.clone(), Since::OneCall), Vec::<String>::new());

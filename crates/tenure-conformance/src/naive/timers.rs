@@ -10,7 +10,7 @@ use super::{Findings, Rows, differs, unless};
 /// The least difference between two times.
 const TICK: Duration = Duration::from_micros(1);
 
-/// The next occurrence is one of the rule, behind all that were decided. Open jobs are jobs of the schedule.
+/// The next occurrence follows the rule and comes after all decided ones. All open jobs are jobs of the schedule.
 pub(super) fn timers(rows: &Rows) -> Findings {
     let mut findings: Findings =
         unless(rows.timers.is_sorted_by(|one, other| one.name() < other.name()), || {
@@ -39,7 +39,7 @@ fn next(timer: &Timer) -> Findings {
         differs("next occurrence by its rule", &Some(next), &of_rule).into_iter().collect();
     if let Some(decided) = timer.decided {
         findings.extend(unless(decided < next, || format!("{next} is next, but {decided} is decided")));
-        // A change of the schedule begins anew behind what was decided.
+        // A change after the last decided occurrence starts the schedule anew.
         if decided >= timer.changed {
             findings.extend(differs("next occurrence", &Some(next), &schedule.next_after(decided)));
         }

@@ -55,7 +55,7 @@ fn next<'a>(jobs: &[&'a Job]) -> Option<&'a Job> {
     None
 }
 
-/// One job has the turn, it is nobody's only if no job can take it, and each standing shows it.
+/// At most one job has the turn. If none has it, no job can take it. Each standing shows the job with the turn.
 pub(super) fn turns(rows: &Rows, past: &Past) -> Findings {
     let mut findings = Vec::new();
     for (key, jobs) in by_key(rows) {
@@ -102,7 +102,7 @@ pub(super) fn turns(rows: &Rows, past: &Past) -> Findings {
     findings
 }
 
-/// A job that newly has the turn comes before all that wanted it.
+/// A job that gets the turn was accepted before all other jobs that wanted it.
 pub(super) fn passed(before: &Rows, rows: &Rows) -> Findings {
     let mut findings = Vec::new();
     for (key, jobs) in by_key(rows) {

@@ -4,7 +4,7 @@ use tenure_core::{Job, StateName, Window};
 
 use super::{Findings, Past, Rows, unless};
 
-/// An unfinished job holds its key, or until a time after it was enqueued; each key has one holder.
+/// A job holds its unique key until it ends, or for a time after it was enqueued. Each key has one holder.
 pub(super) fn holds(rows: &Rows, past: &Past) -> Findings {
     let mut findings: Findings = unless(rows.holds.is_sorted_by(|one, other| one.key < other.key), || {
         format!("unique keys are held twice: {:?}", rows.holds)

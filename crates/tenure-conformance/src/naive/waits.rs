@@ -1,10 +1,10 @@
-//! Dependencies: who waits for which job.
+//! Dependencies: the jobs that each job waits for.
 
 use tenure_core::{Block, End, IfFailed, Job, JobId, State, limits};
 
 use super::{Findings, Past, Rows, differs, unless};
 
-/// The jobs that this one names, each once. A later job with the same ID is another one.
+/// The dependencies of a job, each once. A job with the same ID that was enqueued later does not count.
 fn named<'a>(rows: &'a Rows, job: &Job) -> Vec<(JobId, Option<&'a Job>)> {
     let mut named: Vec<(JobId, Option<&Job>)> = Vec::new();
     for id in job.terms.after.iter().flat_map(|after| &after.jobs) {
@@ -23,7 +23,7 @@ fn is_unfinished(job: &Job) -> bool {
     !job.state.is_finished()
 }
 
-/// True if the job is there no more, or ended badly.
+/// Returns true if the job does not exist, has failed, or was cancelled.
 fn is_spoiled(job: Option<&Job>) -> bool {
     job.is_none_or(|job| matches!(job.state, State::Finished { end: End::Failed | End::Cancelled, .. }))
 }
@@ -35,7 +35,7 @@ pub(super) fn waits(rows: &Rows, past: &Past) -> Findings {
         let about = |what: &str| format!("{what} of #{}", job.seq);
         let others = if waits_for_jobs(job) { named(rows, job) } else { Vec::new() };
         let unfinished = others.iter().filter(|(_, other)| other.is_some_and(is_unfinished));
-        // A job that was retried is waited for again by those that had not noticed its end.
+        // If a job is retried, the jobs that had not noticed its end wait for it again.
         let certain = |other: &Option<&Job>| other.is_some_and(|other| past.is_certain(other));
         let recomputed: Vec<JobId> = unfinished
             .filter(|(id, other)| certain(other) || standing.after.contains(id))
@@ -65,7 +65,7 @@ fn needed_by(rows: &Rows, job: &Job) -> Vec<JobId> {
     rows.unfinished().filter(names).take(limits::PAGE_JOBS).map(|other| other.id).collect()
 }
 
-/// A job that waits no more waited for jobs that have ended.
+/// If a job no longer waits, all jobs that it waited for have ended.
 pub(super) fn gone_on(before: &Rows, rows: &Rows, past: &Past) -> Findings {
     let mut findings = Vec::new();
     for job in rows.unfinished().filter(|job| !waits_for_jobs(job)) {

@@ -98,7 +98,7 @@ async fn changed(
     (response, act)
 }
 
-/// Adds to its entry what a request asked for that reveals hidden values, and which entries of a list it was shown.
+/// Adds to the audit entry the query of a request that reveals hidden values. For a list, also adds its size and ends.
 async fn revealed(api: &Api, mut act: Act, query: &str, response: Response) -> (Response, Act) {
     let (response, body) = in_memory(response, u64::MAX).await;
     let listed = body.and_then(|body| serde_json::from_slice::<Listed>(&body).ok());

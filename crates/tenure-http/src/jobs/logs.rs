@@ -202,8 +202,8 @@ async fn some(api: &Api, id: JobId, ask: Ask, most: usize) -> Result<Vec<LogLine
     Ok(lines)
 }
 
-/// The last lines of an attempt, of at most 8 MiB. No attempt has more than a bounded number, and they are passed page by
-/// page.
+/// Returns the last lines of an attempt, up to 8 MiB. It reads all lines of the attempt page by page: their number is
+/// bounded.
 async fn ending(
     filling: &mut Filling<'_>,
     api: &Api,

@@ -18,8 +18,8 @@ use crate::answer;
 use crate::in_transit::SharedBody;
 use crate::tag::Tag;
 
-/// Returns the response with the description of a server. Only a description with kinds is made for each request; whoever
-/// gets one has a token that reads.
+/// Returns the response with the description of a server. The server builds only a description with kinds for each request;
+/// only clients with a token that may read get one.
 pub(super) fn shown(server: &Described, headers: &HeaderMap, words: Words) -> Response {
     if !server.kinds.is_empty() {
         let body = serde_json::to_vec(&document(words, server)).unwrap_or_default();

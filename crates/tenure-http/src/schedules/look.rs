@@ -84,7 +84,7 @@ async fn by_name(api: &Api, ask: TimersAsk) -> Result<(Vec<Timer>, Option<Name>,
     }
 }
 
-/// Those that fire next, and whether there may be others before them. The page ends early if args are large.
+/// Returns the schedules that fire next, and true if the page may lack some. The page ends early if args are large.
 async fn by_next(api: &Api, ask: TimersAsk) -> Result<(Vec<Timer>, bool, Filling<'_>), Problem> {
     let (mut coming, mut behind, mut looked_at) = (Vec::new(), None, 0);
     let (mut filling, mut is_cut) = (Filling::new(api), false);

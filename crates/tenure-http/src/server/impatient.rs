@@ -1,4 +1,4 @@
-//! A connection that ends when its client reads too slowly: responses would wait in memory for as long as it likes.
+//! A connection that ends when its client reads too slowly. Otherwise, the client could keep responses in memory forever.
 
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;

@@ -10,7 +10,7 @@ use crate::filling::weight;
 use crate::memory::Loan;
 use crate::problem::Problem;
 
-/// As many bytes of args and metadata are granted at once; of what is larger, one job. What is more is granted to whoever asks next.
+/// Maximum bytes of args and metadata in one grant. A larger job is granted alone; the next claim gets the other jobs.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// Jobs that are granted with one look, so that no more is read than four times what can be told.
 const PORTION: usize = 128;

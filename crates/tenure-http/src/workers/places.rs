@@ -37,7 +37,7 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// Takes a place for a claim of this size, or refuses it if the client or all together have too many.
+    /// Takes a place for a claim of this size. Refuses the claim if the client, or all clients together, have too many.
     pub(super) fn take(&self, quotas: Quotas, client: Option<&str>, bytes: usize) -> Result<Place, Exceeded> {
         let client = client.map(Arc::<str>::from);
         let mut taken = self.lock();

@@ -10,7 +10,7 @@ use crate::memory::{Memory, Told};
 use crate::query::Query;
 use crate::value;
 
-// Whether a queue asks something of new jobs that have default terms. What this program remembers of it may be old.
+// True for a queue that treats new jobs with default terms specially. This program's copy of its settings may be old.
 #[cfg(not(mutant = "postgres-enqueue-skips-terms"))]
 macro_rules! is_special {
     () => {

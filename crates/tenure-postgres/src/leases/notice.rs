@@ -39,8 +39,8 @@ pub(super) fn clear(now: Timestamp) -> Query {
     Query::new(CLEAR).with(now.as_micros()).with(bound(limits::SWEEP_ROWS))
 }
 
-/// Records expired leases, the first first. Returns what puts off the next look at leases that were renewed since they
-/// were to be looked at, and true if there is more to do.
+/// Records expired leases, earliest first. Returns the query that postpones the next look at the other leases, and
+/// true if there is more to do.
 pub(super) fn notice(
     batch: &mut Batch<'_, Fault>,
     numbers: &BTreeMap<LeaseName, i64>,

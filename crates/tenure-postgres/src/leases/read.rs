@@ -31,7 +31,7 @@ const LINES: &str = "SELECT u.name, w.id, w.place, w.until
      FROM unnest($1::text[]) u (name)
      CROSS JOIN LATERAL (SELECT number FROM lease WHERE lease.name = u.name LIMIT 1) l
      CROSS JOIN LATERAL (SELECT id, place, until FROM lease_line WHERE lease_line.lease = l.number) w";
-/// Of the holders that want a lease: those whose refusal is on record.
+/// Finds the holders that want a lease and have a refusal on record.
 const REFUSED: &str = "SELECT u.name, l.fence, u.who, u.host
      FROM unnest($1::text[], $2::text[], $3::uuid[]) u (name, who, host)
      CROSS JOIN LATERAL (SELECT number, fence FROM lease WHERE lease.name = u.name LIMIT 1) l

@@ -92,7 +92,7 @@ BEGIN
     RETURN path;
 END $body$;
 
--- Returns what a caller asks for, with what its terms say of keys and tags: the caller is not believed. Fails if the library could
+-- Returns the caller's job, with keys, tags and dependencies taken only from its terms. Fails if the library could
 -- not read the terms, or would read them differently.
 CREATE FUNCTION formed(asked jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $body$
 DECLARE

@@ -10,7 +10,7 @@ use crate::memory::Memory;
 use crate::query::Query;
 use crate::value;
 
-// Whether all of these jobs are still under the grant: one that lapsed may be somebody else's by now.
+// True if the grant still includes all of these jobs. Another host may hold a job that lapsed.
 #[cfg(not(mutant = "postgres-success-unfenced"))]
 macro_rules! are_all_there {
     () => {

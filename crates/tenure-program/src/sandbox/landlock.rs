@@ -181,7 +181,7 @@ mod linux {
         restrict(sandbox).map_err(|error| format!("cannot enter the sandbox: {error}"))
     }
 
-    /// Takes all capabilities but those that it may keep from the program.
+    /// Drops all capabilities of the program except those that it may keep.
     ///
     /// A program of root begins with the bounding and the inheritable set. Any other one begins with the ambient set, which is always a
     /// part of the inheritable one.
@@ -216,7 +216,7 @@ mod linux {
             }
         }
         let (read, all) = (AccessFs::from_read(TESTED), AccessFs::from_all(TESTED));
-        // A new device leads past the paths of all others.
+        // A new device node would bypass the path rules of the existing devices.
         let write = all & !(AccessFs::MakeBlock | AccessFs::MakeChar);
         let ruleset = ruleset.set_compatibility(CompatLevel::BestEffort);
         let ruleset = ruleset.handle_access(all)?.scope(Scope::from_all(TESTED))?;

@@ -57,7 +57,7 @@ impl Writing<'_> {
         Ok(renewed.into_iter().filter_map(|renewed| renewed.or_else(|| decided.next())).collect())
     }
 
-    /// Renews what is held and simply goes on. A name with several requests is decided in their order instead.
+    /// Renews each lease that is still held, by one statement. If a name has several requests, a batch decides them in order.
     fn prolong_all(&self, wishes: &[LeaseWish]) -> Result<Vec<Option<LeaseOutcome>>> {
         let mut requests: BTreeMap<&LeaseName, usize> = BTreeMap::new();
         wishes.iter().for_each(|wish| *requests.entry(&wish.name).or_default() += 1);
@@ -179,7 +179,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Records leases that have expired, the first first. Returns true if there are more.
+    /// Records expired leases, earliest first. Returns true if there are more.
     pub(crate) fn notice_lapses(&mut self) -> Result<bool> {
         let most = value::bound(limits::SWEEP_ROWS + 1);
         let names = self

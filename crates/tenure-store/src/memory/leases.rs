@@ -92,7 +92,7 @@ impl LeaseRows {
         notes.into_iter().for_each(|note| self.write_down(note));
     }
 
-    /// Records a bounded number of leases that have expired, the first first. Returns true if there are more.
+    /// Records a bounded number of expired leases, earliest first. Returns true if there are more.
     pub fn notice(&mut self, epoch: Epoch, now: Timestamp) -> bool {
         let is_held =
             |lease: &Lease| lease.held.as_ref().is_some_and(|held| matches!(held.phase, Phase::Held { .. }));

@@ -55,7 +55,7 @@ impl TlsFiles {
         }
     }
 
-    /// Reads the certificate and the key, for a server that verifies its clients so.
+    /// Reads the certificate and the key, and returns the configuration of a server with this verifier of clients.
     pub(super) fn config(
         &self,
         time: Arc<dyn TimeProvider>,

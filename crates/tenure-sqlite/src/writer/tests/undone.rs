@@ -4,7 +4,7 @@ use tenure_store::Hints;
 
 use super::*;
 
-/// From now on, a transaction that does this to a row commits no more. All of its statements succeed.
+/// From now on, the commit of a transaction that does this to a row fails, although all of its statements succeed.
 fn fail_commits_after(writer: &Writer, change: &str) {
     let trigger = format!(
         "PRAGMA foreign_keys = ON;

@@ -15,7 +15,7 @@ use crate::{LeaseWish, Steps};
 
 /// The time after which a request for an unreadable lease may be repeated.
 const SET_ASIDE: Duration = Duration::from_secs(60);
-/// The time after which a request may be repeated that an open transaction of the last holder stands against.
+/// The time after which a client may repeat a request that an open transaction of the last holder blocks.
 const CHECKED_IN: Duration = Duration::from_millis(250);
 
 /// The instant of a batch, and the state of the store at it.
@@ -58,7 +58,7 @@ pub struct Batch<'s, E> {
     pub refused: BTreeSet<Refused>,
     /// New entries of the history, in order.
     pub notes: Vec<LedgerNote>,
-    /// A lease may be had sooner than others were told.
+    /// True if a lease may become available sooner than waiting clients expect.
     pub frees: bool,
 }
 
@@ -92,8 +92,8 @@ impl<'s, E: Display> Batch<'s, E> {
 
     /// Decides the requests of one call.
     ///
-    /// An unreadable lease fails a call about it alone. In a call about others, too, its requests are answered like
-    /// those for a lease that is being broken, and the others get their answers.
+    /// A call with one request fails if its lease is unreadable. In a call with several, requests for an unreadable
+    /// lease are refused as if it were being broken, and the other requests are decided.
     ///
     /// # Errors
     /// The error of the unreadable row.

@@ -27,7 +27,7 @@ impl WaitLine {
         self.now.insert(id, place);
     }
 
-    /// Returns the line as this acquisition meets it. An expired place counts for nothing.
+    /// Removes expired places, and returns the line as this acquisition sees it.
     pub(super) fn ahead_of(&mut self, id: Option<LeaseId>, now: Timestamp) -> Line {
         self.now.retain(|_, place| place.until > now);
         let own = id.and_then(|id| self.now.get(&id)).map(|place| place.number);

@@ -1,7 +1,7 @@
 //! Leases: requests of one or several calls, decided on rows that a store has read and locked.
 //!
 //! A store reads the rows that [`Reads`] names, decides with a [`Batch`], and writes what has changed. All rows are known
-//! before the first decision, so this verb needs no transaction to talk to.
+//! before the first decision, so this verb needs no interactive transaction.
 
 mod batch;
 mod line;

@@ -16,7 +16,7 @@ pub struct Reads<'w> {
     pub wanted: BTreeSet<&'w LeaseName>,
     /// Leases whose lines count.
     pub lines: BTreeSet<&'w LeaseName>,
-    /// Holders that want a lease: has a refusal to them been recorded for its present ownership?
+    /// Holders that want a lease. The store looks up if a refusal to them is on record for the lease's present ownership.
     pub wanting: Vec<(&'w LeaseName, &'w Holder)>,
 }
 

@@ -29,7 +29,7 @@ pub trait TimerTxn {
     /// Returns the instant of the transaction.
     fn now(&self) -> Timestamp;
 
-    /// Returns the progress of those of these jobs that exist; an error for a job of which it cannot be read.
+    /// Returns the progress of each of these jobs that exists, or an error if the progress of a job is unreadable.
     async fn progress(
         &mut self,
         ids: Vec<JobId>,
@@ -195,7 +195,7 @@ pub async fn record_rest<T: TimerTxn>(txn: &mut T, timer: &Timer) -> Result<(), 
     Ok(())
 }
 
-/// Brings a job outside of the schedule, once for its ID.
+/// Enqueues a job outside of the schedule, at most once for each ID.
 async fn run_now<T: TimerTxn>(
     txn: &mut T,
     timer: &Timer,

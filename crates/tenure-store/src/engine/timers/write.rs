@@ -18,7 +18,7 @@ pub struct Written {
     pub records: Vec<SlotRecord>,
 }
 
-/// Writes what was decided about timers. Each stands beside its decision as it was before.
+/// Writes decisions about timers. Each decision comes with its timer as it was before.
 ///
 /// # Errors
 /// Returns an error of the transaction.
