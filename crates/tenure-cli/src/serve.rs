@@ -30,6 +30,8 @@ use crate::sign_in;
 use crate::span::span;
 use crate::traces;
 
+/// The minimum of `--transfer-memory-mib`: one client may hold so much, for the largest single request.
+const LEAST_TRANSFER_MIB: u32 = 16;
 /// Bulk operations that a server does at once.
 const BULK_AT_ONCE: usize = 2;
 /// How long a server that others send requests to goes on answering: so long a balancer may need to notice.
@@ -97,7 +99,13 @@ impl Plan {
         if let Some(most) = settings.parsed("server.workers_per_token", number)? {
             options.workers_per_token = usize::try_from(most).unwrap_or(usize::MAX);
         }
-        if let Some(mib) = settings.parsed("server.transfer_memory_mib", number)? {
+        let enough = |text: &str| match number(text)? {
+            mib @ 0..LEAST_TRANSFER_MIB => {
+                Err(format!("{mib} is too small; the minimum is {LEAST_TRANSFER_MIB}"))
+            }
+            mib => Ok(mib),
+        };
+        if let Some(mib) = settings.parsed("server.transfer_memory_mib", enough)? {
             options.transfer_memory_mib = usize::try_from(mib).unwrap_or(usize::MAX);
         }
         if let Some(most) = settings.parsed("server.max_queues", number)? {

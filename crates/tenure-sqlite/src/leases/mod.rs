@@ -90,8 +90,18 @@ impl Writing<'_> {
         }
         for name in &reads.lines {
             if let (Some(known), Some(row)) = (leases.known.get(*name), leases.rows.get_mut(*name)) {
-                line::read(self.conn, known.number, &mut row.line)?;
+                match line::read(self.conn, known.number, &mut row.line) {
+                    Err(error) if is_unreadable(&error) => row.before = Err(of_lease(name, error)),
+                    read => read?,
+                }
             }
+        }
+        // An unreadable lease fails a call about it alone.
+        if let [wish] = wishes
+            && leases.rows.get(&wish.name).is_some_and(|row| row.before.is_err())
+            && let Some(Row { before: Err(error), .. }) = leases.rows.remove(&wish.name)
+        {
+            return Err(error);
         }
         let mut refused = BTreeSet::new();
         for (name, by) in reads.wanting {
@@ -103,10 +113,7 @@ impl Writing<'_> {
         }
         let steps = self.memory.steps.clone();
         let mut batch = Batch::new(self.at(&steps), leases.rows, refused);
-        let outcomes = match wishes {
-            [_] => batch.call(wishes)?,
-            _ => rest.iter().map(|wish| batch.decide(wish)).collect(),
-        };
+        let outcomes = rest.iter().map(|wish| batch.decide(wish)).collect();
         self.write_leases(&batch, leases.known)?;
         Ok(outcomes)
     }
@@ -139,6 +146,9 @@ impl Writing<'_> {
         batch: &Batch<'_, Error>,
         mut known: BTreeMap<LeaseName, Known>,
     ) -> Result<()> {
+        if batch.is_idle() {
+            return Ok(());
+        }
         if batch.frees {
             self.call_freed();
         }

@@ -97,12 +97,13 @@ impl<'s, E: Display> Batch<'s, E> {
     ///
     /// # Errors
     /// The error of the unreadable row.
-    pub fn call(&mut self, wishes: &[LeaseWish]) -> Result<Vec<LeaseOutcome>, E> {
-        if let [wish] = wishes
-            && self.rows.get(&wish.name).is_some_and(|row| row.before.is_err())
-            && let Some(Row { before: Err(error), .. }) = self.rows.remove(&wish.name)
-        {
-            return Err(error);
+    pub fn call(&mut self, wishes: &[LeaseWish]) -> Result<Vec<LeaseOutcome>, E>
+    where
+        E: Clone,
+    {
+        let alone = if let [wish] = wishes { self.rows.get(&wish.name) } else { None };
+        if let Some(Err(error)) = alone.map(|row| &row.before) {
+            return Err(error.clone());
         }
         Ok(wishes.iter().map(|wish| self.decide(wish)).collect())
     }

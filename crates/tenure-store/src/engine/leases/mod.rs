@@ -6,6 +6,8 @@
 mod batch;
 mod line;
 mod reads;
+#[cfg(test)]
+mod tests;
 
 pub use batch::{Batch, Now, Refused, Row};
 pub use line::{Place, WaitLine};
