@@ -13,6 +13,8 @@ use tenure_store::{Kinds, Reserve, Want};
 
 /// Random histories after which explanation and claim are compared.
 const HISTORIES: u64 = 60;
+/// Fewer histories would not meet every reason.
+const FEWEST: u64 = 40;
 const STEPS: usize = 40;
 
 pub(super) fn tests() -> Vec<Test> {
@@ -180,7 +182,7 @@ async fn a_job_that_nothing_stands_against_is_next(given: Given) {
 /// without bounds grants exactly the jobs that were explained as next while every slot was free.
 async fn what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
     let (mut granted_in_all, mut left_in_all) = (0, 0);
-    for seed in 1..=given.histories().min(HISTORIES) {
+    for seed in 1..=given.histories().clamp(FEWEST, HISTORIES) {
         let (given, _) = after_a_history(&given, seed, Generator::new(seed)).await;
         announce(&given, 99, &QUEUES.map(|name| serves(name, None, 1_000))).await;
         let (next, others) = explained(&given).await;
@@ -199,7 +201,7 @@ async fn what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
 /// handler and a free slot, each were it the first in line.
 async fn what_is_explained_as_next_is_what_free_slots_would_be_granted(given: Given) {
     let (mut granted_in_all, mut full_in_all) = (0, 0);
-    for seed in 1..=given.histories().min(HISTORIES) {
+    for seed in 1..=given.histories().clamp(FEWEST, HISTORIES) {
         let (given, generator) = after_a_history(&given, seed, Generator::new(seed)).await;
         let mut asks = Vec::new();
         for number in 1..=3 {
