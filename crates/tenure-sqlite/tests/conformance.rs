@@ -35,6 +35,10 @@ impl Maker for Files {
         Box::pin(async move { SqliteStore::open(file, options, clock).unwrap() as Arc<dyn Store> })
     }
 
+    fn histories(&self) -> u64 {
+        100
+    }
+
     fn steps_per_look(&self, seed: u64) -> usize {
         if seed.is_multiple_of(CLOSE_LOOKS) { 1 } else { RARELY }
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tenure_conformance::{Maker, Making};
+use tenure_conformance::{Maker, Making, RARELY};
 use tenure_sqlite::SqliteStore;
 use tenure_store::{Clock, Steps, Store};
 
@@ -15,6 +15,15 @@ struct InMemory;
 impl Maker for InMemory {
     fn make(&self, clock: Arc<dyn Clock>) -> Making<'_> {
         Box::pin(async move { SqliteStore::in_memory(Steps::default(), clock).unwrap() as Arc<dyn Store> })
+    }
+
+    /// The transactions are those of a file, which goes through more histories.
+    fn histories(&self) -> u64 {
+        10
+    }
+
+    fn steps_per_look(&self, _seed: u64) -> usize {
+        RARELY
     }
 }
 
