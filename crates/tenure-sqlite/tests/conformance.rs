@@ -1,6 +1,6 @@
 //! The store passes the suite that every store has to pass.
 
-// A test that unwraps fails where it stands; there is nobody to hand an error to.
+// A test that unwraps fails at the right place, and has no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
 use std::path::PathBuf;

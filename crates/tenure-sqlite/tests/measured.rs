@@ -1,6 +1,6 @@
 //! What measuring costs: the same jobs are drained from a store that is measured and from one that is not.
 
-// A test that unwraps fails where it stands; there is nobody to hand an error to.
+// A test that unwraps fails at the right place, and has no caller to return an error to.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! Any host fires. It takes the lock of the gates, since the jobs of a timer have keys, then the rows of the first ripe
 //! timers that no other host has locked, a few at a time. The record of a slot has a key of its own, and its job an ID
-//! that follows from the slot. So a slot exists once, whichever host decides it.
+//! that follows from the slot. Each slot therefore exists once, whichever host decides it.
 
 mod agreed;
 mod aside;

@@ -69,9 +69,9 @@ pub trait TimerTxn {
 /// The progress of a job, as far as a timer depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// It has not ended.
+    /// The job has not ended.
     Unfinished,
-    /// It ended then, if that is known.
+    /// The job ended, at this instant if it is known.
     Ended(Option<Timestamp>),
 }
 
