@@ -224,7 +224,7 @@ pub struct Decided<E> {
     pub firings: Vec<(Timer, Firing)>,
 }
 
-/// Decides the slots of ripe timers, in order, until they have brought enough. Write the decisions with [`write`].
+/// Decides the slots of ripe timers, in order, until they have brought enough. Write the decisions with [`write()`].
 ///
 /// # Errors
 /// Returns an error of the transaction.
