@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Result};
 use tenure_core::{QueueName, Settlement, Timestamp};
+use tenure_store::engine::{self, at_once};
 use tenure_store::{Reply, Request, Reservation, Reserve, Turn};
 
 use crate::fault::unreadable;
@@ -80,7 +81,9 @@ impl Writing<'_> {
             Request::ChangeTimer { name, act } => Reply::ChangeTimer(self.change_timer(name, act)?),
             Request::EditTimer { name, seen, edit } => Reply::EditTimer(self.edit_timer(name, seen, edit)?),
             Request::PruneSlots { before } => Reply::PruneSlots(self.prune_slots(*before)?),
-            Request::WriteRecords { writes } => Reply::WriteRecords(self.write_records(writes)?),
+            Request::WriteRecords { writes } => {
+                Reply::WriteRecords(at_once(engine::records::write(self, writes))?)
+            }
             Request::ClaimApp { app, program, host } => Reply::ClaimApp(self.claim_app(app, program, *host)?),
             view => return Err(unreadable(format_args!("`{}` writes nothing", view.operation().name()))),
         })

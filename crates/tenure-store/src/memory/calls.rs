@@ -3,7 +3,9 @@
 use tenure_core::{AppUse, Timestamp};
 
 use super::rows::{Row, Rows};
-use crate::{Clock, Host, Reply, Request, Sizes, Turn, Written};
+use super::txn::{Txn, run};
+use crate::engine::records;
+use crate::{Clock, Host, Reply, Request, Sizes, Turn};
 
 impl Rows {
     /// Performs a request.
@@ -49,10 +51,7 @@ impl Rows {
             Request::Slots { ask } => Reply::Slots(self.timers.slots(&ask)),
             Request::PruneSlots { before } => Reply::PruneSlots(self.timers.prune(before)),
             Request::WriteRecords { writes } => {
-                let asks = writes.asks;
-                let written = self.records.write(writes, now);
-                self.news.asked |= asks && matches!(written, Written::Done { .. });
-                Reply::WriteRecords(written)
+                Reply::WriteRecords(run(records::write(&mut Txn { rows: self, now }, &writes)))
             }
             Request::Record { shelf, key } => Reply::Record(self.records.get(&(shelf, key), now).cloned()),
             Request::Records { ask } => Reply::Records(self.records.page(&ask, now)),

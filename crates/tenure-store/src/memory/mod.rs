@@ -30,6 +30,7 @@ mod tend;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod txn;
 mod views;
 mod waits;
 
