@@ -192,7 +192,7 @@ impl Rows {
     }
 
     /// Performs an action on a timer.
-    pub fn change_timer(&mut self, name: &Name, act: &TimerAct, now: Timestamp) -> TimerOutcome {
+    fn change_timer(&mut self, name: &Name, act: &TimerAct, now: Timestamp) -> TimerOutcome {
         let Some(timer) = self.timers.get(name).cloned() else { return TimerOutcome::NotFound };
         run(timers::act(&mut Txn { rows: self, now }, &timer, act))
     }
