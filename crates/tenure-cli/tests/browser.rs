@@ -5,11 +5,12 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+use crate::installed::{in_python, installed, said};
 use crate::program;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,50 +27,31 @@ const CHROMIUM: &str = "/usr/bin/chromium";
 /// The story of all pages takes as long as all others. Two browsers at a time keep both processors busy.
 static TURNS: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
 
+/// What moves a browser, and what judges a page.
+struct Tools {
+    python: PathBuf,
+    axe: PathBuf,
+}
+
 /// Where all of it is; none where it is not there and may not be installed, which is said, and is a mistake where everything
 /// is to be tried.
-static TOOLS: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+static TOOLS: LazyLock<Option<Tools>> = LazyLock::new(|| {
     if !has_browser() {
         assert!(std::env::var_os("CI").is_none(), "Chromium is needed; only root may install it");
         eprintln!("NOT TRIED: the dashboard in a browser, because there is no Chromium and this is not root");
         return None;
     }
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
-    let (done, all) = (place.join("installed"), format!("{DRIVER}\n{AXE}"));
-    if fs::read_to_string(&done).is_ok_and(|done| done == all) {
-        return Some(place);
-    }
-    let _ = fs::remove_dir_all(&place);
-    said(Command::new("python3").args(["-m", "venv"]).arg(&place));
-    said(Command::new(place.join("bin/pip")).args([
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--retries",
-        "10",
-        DRIVER,
-    ]));
-    let archive = place.join("axe.tgz");
-    said(
-        Command::new("curl")
-            .args([
-                "--fail",
-                "--silent",
-                "--show-error",
-                "--location",
-                "--retry",
-                "10",
-                "--retry-all-errors",
-                "--output",
-            ])
-            .arg(&archive)
-            .arg(AXE),
-    );
-    let digest = said(Command::new("sha512sum").arg(&archive));
-    assert!(digest.starts_with(AXE_SHA512), "what was fetched is something else: {digest}");
-    said(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&place));
-    fs::write(done, all).unwrap();
-    Some(place)
+    let driver = in_python("browser", &[DRIVER]);
+    let axe = installed("axe", &[AXE], |place| {
+        let archive = place.with_extension("tgz");
+        let options = "--fail --silent --show-error --location --retry 10 --retry-all-errors --output";
+        said(Command::new("curl").args(options.split(' ')).arg(&archive).arg(AXE));
+        let digest = said(Command::new("sha512sum").arg(&archive));
+        assert!(digest.starts_with(AXE_SHA512), "what was fetched is something else: {digest}");
+        fs::create_dir_all(place).unwrap();
+        said(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(place));
+    });
+    Some(Tools { python: driver.join("python"), axe: axe.join("package/axe.min.js") })
 });
 
 /// Whether there is a browser, after it was installed if that may be done. A package manager serves one at a time, and other
@@ -89,15 +71,6 @@ fn has_browser() -> bool {
         said(Command::new("apt-get").args(wait).args(args).env("DEBIAN_FRONTEND", "noninteractive"));
     }
     Path::new(CHROMIUM).exists()
-}
-
-/// What a program says, if it ends well.
-fn said(command: &mut Command) -> String {
-    let ended = command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let text = [ended.stdout, ended.stderr].concat();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    assert!(ended.status.success(), "{command:?}: {}\n{text}", ended.status);
-    text
 }
 
 /// A store that is filled: the past of a shop takes longer to happen than to be copied.
@@ -132,12 +105,12 @@ fn played(story: &str) {
     let (mut dev, address) = started(folder.path());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/main.py");
     let told = said(
-        Command::new(tools.join("bin/python"))
+        Command::new(&tools.python)
             .arg("-B")
             .arg(script)
             .args([story, &format!("http://{address}"), CHROMIUM])
-            .arg(tools.join("package/axe.min.js"))
-            .arg(tools.join("shots"))
+            .arg(&tools.axe)
+            .arg(tools.axe.with_file_name("shots"))
             .env("TENURE", env!("CARGO_BIN_EXE_tenure")),
     );
     assert!(told.contains("all of it"), "{told}");

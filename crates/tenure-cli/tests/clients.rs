@@ -3,6 +3,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+use crate::installed::{in_node, in_python, said};
 use crate::served;
 
 use std::fs;
@@ -21,59 +22,11 @@ const NODE: [&str; 4] =
 
 const DOCUMENTS: [&str; 2] = ["openapi.json", "openapi-3.0.json"];
 
-/// Where the programs in Python are, installed apart from everything else if they are not there yet.
-static IN_PYTHON: LazyLock<PathBuf> = LazyLock::new(|| {
-    installed("python-clients", &PYTHON, |place| {
-        said(Command::new("python3").args(["-m", "venv"]).arg(place));
-        said(
-            Command::new(place.join("bin/pip"))
-                .args(["install", "--quiet", "--no-compile", "--retries", "10"])
-                .args(PYTHON),
-        );
-    })
-    .join("bin")
-});
+/// The folder of the programs in Python.
+static IN_PYTHON: LazyLock<PathBuf> = LazyLock::new(|| in_python("python-clients", &PYTHON));
 
-/// The same for Node. Without it there is nothing to try, which is said, and is a mistake where everything is to be tried.
-static IN_NODE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    if Command::new("npm").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "npm is needed to try clients in TypeScript");
-        eprintln!("NOT TRIED: clients in TypeScript, because there is no npm here");
-        return None;
-    }
-    Some(installed("typescript-clients", &NODE, |place| {
-        fs::create_dir_all(place).unwrap();
-        fs::write(place.join("package.json"), "{\"private\":true,\"type\":\"module\"}\n").unwrap();
-        said(
-            Command::new("npm")
-                .current_dir(place)
-                .args(["install", "--no-audit", "--no-fund", "--silent", "--fetch-retries=8"])
-                .args(NODE),
-        );
-    }))
-});
-
-/// A folder in which all of this is installed. One that was not finished is begun anew.
-pub fn installed(name: &str, releases: &[&str], install: impl FnOnce(&Path)) -> PathBuf {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let (done, all) = (place.join("installed"), releases.join("\n"));
-    if fs::read_to_string(&done).is_ok_and(|done| done == all) {
-        return place;
-    }
-    let _ = fs::remove_dir_all(&place);
-    install(&place);
-    fs::write(done, all).unwrap();
-    place
-}
-
-/// What a program says, if it ends well.
-pub fn said(command: &mut Command) -> String {
-    let ended = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let text = [ended.stdout, ended.stderr].concat();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    assert!(ended.status.success(), "{command:?}: {}\n{text}", ended.status);
-    text
-}
+/// The folder of the programs in Node.
+static IN_NODE: LazyLock<Option<PathBuf>> = LazyLock::new(|| in_node("typescript-clients", &NODE));
 
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)

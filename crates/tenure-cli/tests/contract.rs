@@ -3,6 +3,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+use crate::installed::{in_python, said};
 use crate::program;
 
 use std::path::{Path, PathBuf};
@@ -14,34 +15,11 @@ use tempfile::tempdir;
 
 const SOON: Duration = Duration::from_secs(60);
 /// What asks: a release of schemathesis, which Python's package index has.
-const RELEASE: &str = "4.32.5";
+const RELEASE: &str = "schemathesis==4.32.5";
 
-/// The program that asks, installed apart from everything else if it is not there yet.
-fn installed() -> PathBuf {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("schemathesis-{RELEASE}"));
-    let program = place.join("bin/schemathesis");
-    if !program.exists() {
-        said(Command::new("python3").args(["-m", "venv"]).arg(&place));
-        let release = format!("schemathesis=={RELEASE}");
-        said(Command::new(place.join("bin/pip")).args([
-            "install",
-            "--quiet",
-            "--no-compile",
-            "--retries",
-            "10",
-            &release,
-        ]));
-    }
-    program
-}
-
-/// What a program says, if it ends well.
-fn said(command: &mut Command) -> String {
-    let ended = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let text = [ended.stdout, ended.stderr].concat();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    assert!(ended.status.success(), "{command:?}: {}\n{text}", ended.status);
-    text
+/// The program that asks.
+fn schemathesis() -> PathBuf {
+    in_python("schemathesis", &[RELEASE]).join("schemathesis")
 }
 
 /// What a program says on standard output, if it ends well.
@@ -63,7 +41,7 @@ fn asked(document: &str, examples: &str) {
     let address = line.split("http://").nth(1).unwrap().split(',').next().unwrap().to_owned();
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/contract.toml");
     let told = said(
-        Command::new(installed())
+        Command::new(schemathesis())
             .current_dir(folder.path())
             .arg("--config-file")
             .arg(settings)

@@ -2,7 +2,8 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-use crate::clients::{described, installed, said};
+use crate::clients::described;
+use crate::installed::{self, in_python, said};
 use crate::served::{ask, served};
 
 use std::fs;
@@ -23,23 +24,11 @@ const NODE: [&str; 5] = [
 ];
 const DOCUMENTS: [&str; 2] = ["openapi.json", "openapi-3.0.json"];
 
-static GENERATOR: LazyLock<PathBuf> = LazyLock::new(|| {
-    let place = installed("openapi-generator", &PYTHON, |place| {
-        said(Command::new("python3").args(["-m", "venv"]).arg(place));
-        let pip = place.join("bin/pip");
-        said(Command::new(pip).args(["install", "--quiet", "--no-compile", "--retries", "10"]).args(PYTHON));
-    });
-    place.join("bin/openapi-generator-cli")
-});
+static GENERATOR: LazyLock<PathBuf> =
+    LazyLock::new(|| in_python("openapi-generator", &PYTHON).join("openapi-generator-cli"));
 
-static IN_NODE: LazyLock<PathBuf> = LazyLock::new(|| {
-    installed("typescript-generators", &NODE, |place| {
-        fs::create_dir_all(place).unwrap();
-        fs::write(place.join("package.json"), "{\"private\":true,\"type\":\"module\"}\n").unwrap();
-        let options = ["install", "--no-audit", "--no-fund", "--silent", "--fetch-retries=8"];
-        said(Command::new("npm").current_dir(place).args(options).args(NODE));
-    })
-});
+static IN_NODE: LazyLock<PathBuf> =
+    LazyLock::new(|| installed::in_node("typescript-generators", &NODE).unwrap());
 
 /// A folder with both descriptions, in which programs for Node find their packages.
 fn folder() -> TempDir {

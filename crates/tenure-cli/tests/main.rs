@@ -20,6 +20,7 @@ mod failover;
 mod generators;
 mod histories;
 mod hostile;
+mod installed;
 mod job;
 mod lease;
 mod output;

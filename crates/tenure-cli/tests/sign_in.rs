@@ -3,7 +3,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-use crate::clients::{installed, said};
+use crate::installed::in_node;
 use crate::program::{Program, run};
 use crate::served::{SOON, ask, json_of};
 
@@ -21,19 +21,7 @@ use tempfile::{TempDir, tempdir};
 const NODE: [&str; 1] = ["oidc-provider@9.13.3"];
 
 /// The folder of the provider's package; `None` without npm.
-static IN_NODE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    if Command::new("npm").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "npm is needed to try a sign-in");
-        eprintln!("NOT TRIED: a sign-in with an identity provider, because there is no npm here");
-        return None;
-    }
-    Some(installed("identity-provider", &NODE, |place| {
-        fs::create_dir_all(place).unwrap();
-        fs::write(place.join("package.json"), "{\"private\":true,\"type\":\"module\"}\n").unwrap();
-        let options = ["install", "--no-audit", "--no-fund", "--silent", "--fetch-retries=8"];
-        said(Command::new("npm").current_dir(place).args(options).args(NODE));
-    }))
-});
+static IN_NODE: LazyLock<Option<PathBuf>> = LazyLock::new(|| in_node("identity-provider", &NODE));
 
 /// A server and an identity provider that know each other.
 struct Site {
