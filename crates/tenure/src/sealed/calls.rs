@@ -64,8 +64,14 @@ impl SealedStore {
 
     fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
         Box::pin(async move {
-            let sealed = settlements.into_iter().map(|settlement| self.vault.seal_settlement(settlement));
-            let turn = self.inner.settle(sealed.collect::<Result<_, _>>()?, then).await?;
+            let sealed = match self.vault.seals() {
+                true => settlements
+                    .into_iter()
+                    .map(|settlement| self.vault.seal_settlement(settlement))
+                    .collect::<Result<_, _>>()?,
+                false => settlements,
+            };
+            let turn = self.inner.settle(sealed, then).await?;
             let opening = open_claim((&self.inner, &self.vault), turn.reservation);
             let reservation = self.told(Box::pin(opening)).await?;
             Ok(Turn { reservation, ..turn })
