@@ -81,6 +81,9 @@ impl Confine {
         let confinement = confinement(sandboxes, self.limits(), user);
         let notes = confinement.check().map_err(|why| Failure::Usage(format!("{why}; {BEST_EFFORT}")))?;
         notes.iter().for_each(|note| complain(note));
+        if self.sandbox.is_some() && confinement.user.is_none() && rustix::process::geteuid().is_root() {
+            complain(AS_ROOT);
+        }
         Ok(confinement)
     }
 
@@ -97,6 +100,8 @@ impl Confine {
     }
 }
 
+/// Advice for a host of root: Landlock does not check changes of a file's owner and mode.
+const AS_ROOT: &str = "programs of root can leave a sandbox by changing the mode of files; set --user";
 /// Advice for a machine that lacks something.
 pub(crate) const BEST_EFFORT: &str = "with the sandbox best_effort, programs run without it";
 

@@ -34,14 +34,21 @@ pub(super) fn read(path: &Path, whose: Whose) -> io::Result<(String, Whose)> {
     }
     let mut text = String::new();
     file.take(FILE_BYTES).read_to_string(&mut text)?;
-    let is_foreign = whose == Whose::Here && !is_own(&found);
+    // A link in a folder of another user can point to a file of ours, with settings that mean something else there.
+    let is_own = is_own(&found) && std::fs::symlink_metadata(path).is_ok_and(|entry| is_mine(&entry));
+    let is_foreign = whose == Whose::Here && !is_own;
     Ok((text, if is_foreign { Whose::Foreign } else { whose }))
 }
 
 /// Returns true if this user or root owns the file, and no other user can write to it.
 fn is_own(file: &Metadata) -> bool {
     const WRITABLE: u32 = 0o022;
-    (file.uid() == 0 || file.uid() == geteuid().as_raw()) && file.mode() & WRITABLE == 0
+    is_mine(file) && file.mode() & WRITABLE == 0
+}
+
+/// Returns true if this user or root owns a file or a link.
+fn is_mine(entry: &Metadata) -> bool {
+    entry.uid() == 0 || entry.uid() == geteuid().as_raw()
 }
 
 /// Returns the reason for which a file must not contain this setting or section; `None` if it may.

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Enforcement;
 
-/// Files and ports that a program may use. It cannot read other files, nor write anywhere else.
+/// Files and ports that a program may use. It cannot read other files, nor write to them. Landlock does not prevent changes to
+/// the mode, owner and times of files that its user owns, so use another user as well for programs that you do not trust.
 ///
 /// Programs and libraries of the system, its devices without content, `/proc` and `/sys` are readable. Landlock also prevents the program
 /// from tracing processes outside its sandbox and, from Linux 6.12 on, from sending them signals.
@@ -118,10 +119,8 @@ mod linux {
 
     /// Capabilities that a program may keep: those for users and signals, for ports, and for files that Landlock lets it reach. With
     /// others, it could create devices, read the memory of others, send packets past the list of ports, or change the machine.
-    const KEPT: CapabilitySet = CapabilitySet::CHOWN
-        .union(CapabilitySet::DAC_OVERRIDE)
-        .union(CapabilitySet::FOWNER)
-        .union(CapabilitySet::FSETID)
+    /// Landlock checks no change of a file's owner or mode, so a program does not keep the capabilities for those.
+    const KEPT: CapabilitySet = CapabilitySet::DAC_OVERRIDE
         .union(CapabilitySet::KILL)
         .union(CapabilitySet::SETGID)
         .union(CapabilitySet::SETUID)
