@@ -408,6 +408,26 @@ fn a_file_that_others_can_write_does_not_weaken_the_protection() {
 }
 
 #[test]
+fn a_link_of_another_user_does_not_make_a_file_trusted() {
+    use std::os::unix::fs::{lchown, symlink};
+
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can make a link of another user");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let env = Env { here: folder.path().to_owned(), ..Env::default() };
+    let (own, link) = (folder.path().join("own.toml"), folder.path().join(HERE));
+    std::fs::write(&own, "[server]\nauth = \"open\"\n").unwrap();
+    symlink(&own, &link).unwrap();
+    let read = || Resolved::of_server(&env, Layer::default(), None);
+    assert!(read().faults.is_empty());
+    lchown(&link, Some(65_534), None).unwrap();
+    let told = read().faults.iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("other users own it or can write to it"), "{told}");
+}
+
+#[test]
 fn keys_of_a_file_that_is_wrong_anywhere_are_not_silently_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let env =
