@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_core::{Due, Fence, JobId, LeaseId, LeaseName, NewJob, Output};
+use tenure_core::{Due, Fence, HostId, JobId, LeaseId, LeaseName, NewJob, Output};
 use tenure_store::{Accepted, Answer, Call, Enqueued, Fault, Held, Joint, Prepared, Refusal};
 use uuid::Uuid;
 
@@ -23,6 +23,8 @@ impl PostgresStore {
         if let Some(clock) = clock {
             about["now"] = clock.now().as_micros().into();
         }
+        // The search path is the user's, and may have an operator of another role that takes two `jsonb`.
+        let function = function.replace("->>", " OPERATOR(pg_catalog.->>) ");
         // What is not used has to have a type all the same.
         let sql = format!(
             "SELECT coalesce((SELECT \"{schema}\".{function}), '') FROM (SELECT $1::text::jsonb AS a, $2::bytea AS b) said"
@@ -147,6 +149,7 @@ impl Joint for PostgresStore {
     fn complete(
         &self,
         held: &Held,
+        holder: Option<HostId>,
         kept_for: Option<Duration>,
         output: Option<&Output>,
     ) -> Result<Call, Fault> {
@@ -154,12 +157,14 @@ impl Joint for PostgresStore {
             "seq": value::signed(held.seq),
             "id": value::of_job(held.id),
             "fence": value::signed(held.fence.number()),
+            "holder": holder.map(value::of_host),
             "kept_for": kept_for.map(value::micros),
             "output": output.is_some(),
             "place": output.and_then(|output| output.place.as_deref()),
         });
         let function = "complete_job_quietly((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint,
-             (a->>'kept_for')::bigint, CASE WHEN (a->>'output')::boolean THEN b END, a->>'place', (a->>'now')::bigint)";
+             (a->>'kept_for')::bigint, CASE WHEN (a->>'output')::boolean THEN b END, a->>'place', (a->>'now')::bigint,
+             (a->>'holder')::uuid)";
         Ok(self.call(function, about, output.map(|output| output.value.clone()).unwrap_or_default()))
     }
 

@@ -103,7 +103,7 @@ async fn neighbours_are_completed_by_two_transactions_neither_of_which_waits() {
     for (client, job) in clients.iter().zip(&jobs) {
         client.batch_execute("BEGIN; SET LOCAL lock_timeout = '1s'").await.unwrap();
         joint.prepare_end(&held(job)).await.unwrap();
-        say(client, &joint.complete(&held(job), None, None).unwrap()).await.unwrap();
+        say(client, &joint.complete(&held(job), None, None, None).unwrap()).await.unwrap();
     }
     assert_eq!(succeed(&store, vec![third]).await, [DONE], "nor does the third");
     clients[0].batch_execute("COMMIT").await.unwrap();
@@ -344,7 +344,7 @@ async fn a_job_that_was_completed_does_not_run_again_because_somebody_wanted_it_
     let joint = store.joint().unwrap();
     client.batch_execute("BEGIN").await.unwrap();
     joint.prepare_end(&held(&jobs[0])).await.unwrap();
-    say(&client, &joint.complete(&held(&jobs[0]), None, None).unwrap()).await.unwrap();
+    say(&client, &joint.complete(&held(&jobs[0]), None, None, None).unwrap()).await.unwrap();
     let id = jobs[0].job().id;
     sql.batch_execute(&format!("SELECT {s}.cancel('{}')", uuid::Uuid::from_bytes(*id.as_bytes())))
         .await
@@ -405,7 +405,7 @@ async fn a_transaction_with_an_old_snapshot_begins_again_once() {
         tries += 1;
         client.batch_execute(OLD).await.unwrap();
         joint.prepare_end(&held(&jobs[0])).await.unwrap();
-        match say(&client, &joint.complete(&held(&jobs[0]), None, None).unwrap()).await {
+        match say(&client, &joint.complete(&held(&jobs[0]), None, None, None).unwrap()).await {
             Ok(()) => break,
             Err(error) => assert_eq!((error.code().unwrap().code(), tries), ("40001", 1)),
         }
@@ -442,7 +442,8 @@ async fn who_has_lost_a_job_neither_checks_in_nor_completes_it() {
     drop(transaction);
     let joint = store.joint().unwrap();
     joint.prepare_end(&held(&jobs[0])).await.unwrap();
-    let refused = say(&client, &joint.complete(&held(&jobs[0]), None, None).unwrap()).await.unwrap_err();
+    let refused =
+        say(&client, &joint.complete(&held(&jobs[0]), None, None, None).unwrap()).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), tenure_postgres::LOST);
     assert_schema_agrees(&server().url(), &s).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output};
+use tenure_core::{Fence, HostId, JobId, LeaseId, LeaseName, NewJob, Output};
 
 use crate::{Answer, Enqueued, Fault, Held};
 
@@ -58,14 +58,15 @@ pub trait Joint: Send + Sync {
     /// need not wait for that. Whether it is held is said by [`complete`](Self::complete).
     fn prepare_end<'a>(&'a self, held: &'a Held) -> Answer<'a, ()>;
 
-    /// Ends a running job, which has succeeded; refused if the fence is not current. It is kept for so long, for good if
-    /// that is `None`.
+    /// Ends a running job, which has succeeded; refused if the fence is not current, or the holder is another one. A caller
+    /// without the rights of the store's owner has to pass the holder. The job is kept for so long, for good if that is `None`.
     ///
     /// # Errors
     /// A result that cannot be written.
     fn complete(
         &self,
         held: &Held,
+        holder: Option<HostId>,
         kept_for: Option<Duration>,
         output: Option<&Output>,
     ) -> Result<Call, Fault>;

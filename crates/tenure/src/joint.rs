@@ -215,7 +215,7 @@ impl<App> Run<App> {
         let (joint, held) = (joint(self.tenure())?, self.control().held());
         // If it cannot be prepared now, others wait for this transaction.
         let _ = joint.prepare_end(&held).await;
-        let call = joint.complete(&held, kept_for, output.as_ref())?;
+        let call = joint.complete(&held, self.job().holder, kept_for, output.as_ref())?;
         joint.completed(&self.say(transaction, &call).await?);
         self.control().was_completed();
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output, limits};
+use tenure_core::{Fence, HostId, JobId, LeaseId, LeaseName, NewJob, Output, limits};
 use tenure_store::{Answer, Call, Enqueued, Fault, Filter, Held, Joint, PageAsk, Prepared, Values};
 
 use super::SealedStore;
@@ -40,11 +40,12 @@ impl Joint for SealedStore {
     fn complete(
         &self,
         held: &Held,
+        holder: Option<HostId>,
         kept_for: Option<Duration>,
         output: Option<&Output>,
     ) -> Result<Call, Fault> {
         let sealed = output.map(|output| self.vault.seal_output(&held.id, output.clone())).transpose()?;
-        self.inner_joint()?.complete(held, kept_for, sealed.as_ref())
+        self.inner_joint()?.complete(held, holder, kept_for, sealed.as_ref())
     }
 
     fn completed(&self, answer: &str) {

@@ -121,7 +121,7 @@ fn held(reserved: &Reserved) -> Held {
 
 async fn complete(store: &PostgresStore, tx: &mut Transaction<'_>, held: &Held) -> Result<(), NotDone> {
     tx.execute("INSERT INTO effect VALUES (1)", &[]).await.unwrap();
-    let call = store.joint().unwrap().complete(held, None, None).unwrap();
+    let call = store.joint().unwrap().complete(held, None, None, None).unwrap();
     let mut tx = tx;
     InTransaction::ask(&mut tx, &call).await.map(drop)
 }
