@@ -218,7 +218,7 @@ fn statements(schema: &str, standing: Standing) -> Vec<String> {
 }
 
 /// What somebody runs by hand to bring the schema up to date; empty if nothing is missing. It is one transaction, which
-/// fails as a whole if somebody else was faster, or if another role could run code as the one that runs it.
+/// fails as a whole if somebody else was faster, or if another role could run code there.
 pub(crate) fn script(schema: &str, standing: Standing) -> String {
     use std::fmt::Write as _;
     if standing.here == known() {
