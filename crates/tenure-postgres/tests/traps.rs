@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tenure_core::{Head, Key, NewJob, OrderingKey, Terms};
 use tenure_postgres::{PostgresStore, migrate, migration, status};
-use tenure_store::{Fault, Jobs, Store};
+use tenure_store::{Fault, Jobs, Store, TxnRequest};
 use tokio_postgres::Client;
 
 use crate::given::jobs::{ask, held, new_job};
@@ -167,15 +167,15 @@ async fn no_trap_runs_in_a_users_transaction() {
     );
     mallory.batch_execute(&set).await.unwrap();
     admin.batch_execute(&format!("SET search_path = loot_{s}")).await.unwrap();
-    let joint = store.joint().unwrap();
-    let prepared = joint.prepare(vec![new_job(1)], Vec::new()).await.unwrap();
-    let call = joint.enqueue(&prepared).unwrap();
+    let joint = store.extras().joint.unwrap();
+    let enqueue = TxnRequest::Enqueue { jobs: vec![new_job(1)], given: Vec::new() };
+    let call = joint.statement(&joint.prepare(enqueue).await.unwrap()).unwrap();
     admin.query_one(&call.sql, &[&call.text, &call.bytes]).await.unwrap();
     let reserved = store.reserve(ask(host(1), 1)).await.unwrap().jobs.remove(0);
-    for call in [
-        joint.check_job(&held(&reserved)).unwrap(),
-        joint.complete(&held(&reserved), Some(host(1)), None, None).unwrap(),
-    ] {
+    let held = held(&reserved);
+    let complete = TxnRequest::Complete { held, holder: Some(host(1)), kept_for: None, output: None };
+    for request in [TxnRequest::CheckJob { held }, complete] {
+        let call = joint.statement(&joint.prepare(request).await.unwrap()).unwrap();
         admin.query_one(&call.sql, &[&call.text, &call.bytes]).await.unwrap();
     }
     assert_not_sprung(&admin, &s).await;
