@@ -8,7 +8,7 @@ use tenure_store::Fault;
 use tokio_postgres::Row;
 
 use crate::enqueue::end_replaced;
-use crate::fault::unreadable;
+use crate::fault::{is_unreadable, unreadable};
 use crate::query::Query;
 use crate::rows::{self, Stored};
 use crate::transaction::Gate;
@@ -17,7 +17,7 @@ use crate::writing::Writing;
 
 /// A longer note would be cut anyway. SQL could once write one of any length.
 const ARRIVED: &str = "SELECT a.seq, a.what, a.id, a.by, left(a.note, 1025)
-     FROM arrival a ORDER BY a.seq, a.what LIMIT $1";
+     FROM arrival a WHERE a.again <= coalesce($2::bigint, micros()) ORDER BY a.seq, a.what LIMIT $1";
 const IS_DONE: &str = "DELETE FROM arrival WHERE seq = $1 AND what = $2";
 const THERE: &str = "SELECT id FROM job WHERE id = ANY ($1)";
 
@@ -33,15 +33,23 @@ const SUCCEEDED: i16 = 2;
 const ASKED_TO_CANCEL: i16 = 3;
 
 /// What is read at the beginning of a transaction.
-pub(crate) fn read_under(gate: Gate) -> Vec<Query> {
+pub(crate) fn read_under(gate: Gate, now: Option<i64>) -> Vec<Query> {
     match gate {
         Gate::Open => Vec::new(),
-        Gate::Keys => vec![look()],
+        Gate::Keys => vec![look(now)],
     }
 }
 
-fn look() -> Query {
-    Query::new(ARRIVED).with(value::bound(limits::SWEEP_ROWS))
+fn look(now: Option<i64>) -> Query {
+    Query::new(ARRIVED).with(value::bound(limits::SWEEP_ROWS)).with(now)
+}
+
+/// What became of an arrival.
+enum Arrived {
+    /// Nothing is left to do for it.
+    LetIn,
+    /// This version cannot read its job or limit.
+    Odd(Fault),
 }
 
 impl Writing<'_> {
@@ -49,8 +57,19 @@ impl Writing<'_> {
     pub(crate) async fn let_in(&mut self, mut arrived: Vec<Row>) -> Result<(), Fault> {
         for _ in 0..ROUNDS {
             for row in &arrived {
-                self.let_one_in(row).await?;
                 let (seq, what): (i64, i16) = (row.get(0), row.get(1));
+                match self.let_one_in(row).await {
+                    Ok(Arrived::LetIn) => {}
+                    Ok(Arrived::Odd(fault)) => {
+                        self.set_arrival_aside(seq, what, &fault)?;
+                        continue;
+                    }
+                    // Another row that cannot be read. Doing part of this again would do it twice.
+                    Err(fault) if is_unreadable(&fault) => {
+                        tracing::error!(seq, what, %fault, "dropping an arrival because of unreadable data; see `tenure db check`");
+                    }
+                    Err(fault) => return Err(fault),
+                }
                 self.write(Query::new(IS_DONE).with(seq).with(what))?;
             }
             // Whoever reads limits after this reads them as they are.
@@ -58,41 +77,42 @@ impl Writing<'_> {
             if arrived.len() < limits::SWEEP_ROWS {
                 return Ok(());
             }
-            arrived = self.read(vec![look()]).await?.into_iter().flatten().collect();
+            arrived =
+                self.read(vec![look(Some(self.now.as_micros()))]).await?.into_iter().flatten().collect();
         }
         Ok(())
     }
 
-    async fn let_one_in(&mut self, row: &Row) -> Result<(), Fault> {
+    async fn let_one_in(&mut self, row: &Row) -> Result<Arrived, Fault> {
         let (seq, what): (i64, i16) = (row.get(0), row.get(1));
         let id = value::job_id(row, 2);
         if what == ASKED_TO_CANCEL {
             // It may run, and its holder may be ending it.
             self.read(rows::lock(&[id])).await?;
         }
-        let stored = match self.find(id).await {
-            Ok(stored) => stored.filter(|stored| value::signed(stored.job.seq) == seq),
-            // A version that can read it will let it in by another way: it waits where it is.
-            Err(fault) => {
-                tracing::error!(%id, %fault, "unreadable job enqueued in a transaction");
-                return Ok(());
-            }
+        let read = self.read(vec![rows::by_ids([id])]).await?;
+        let Some(found) = read.iter().flatten().find(|row| row.get::<_, i64>(0) == seq) else {
+            return Ok(Arrived::LetIn);
         };
-        let Some(stored) = stored else { return Ok(()) };
+        let stored = match self.found(found).await? {
+            Ok(stored) => stored,
+            Err(fault) => return Ok(Arrived::Odd(fault)),
+        };
         match what {
-            NEW => self.let_new_in(stored).await,
+            NEW => self.let_new_in(stored).await?,
             DISPLACED => {
                 let by = row.get::<_, Option<uuid::Uuid>>(3).map(|by| JobId::from_bytes(*by.as_bytes()));
-                end_replaced(self, stored, by.unwrap_or(id)).await
+                end_replaced(self, stored, by.unwrap_or(id)).await?;
             }
-            SUCCEEDED => self.let_success_in(stored).await,
+            SUCCEEDED => self.let_success_in(stored).await?,
             ASKED_TO_CANCEL => {
                 let reason: Option<&str> = row.get(4);
                 let request = CancelRequest::new(self.now, GRACE, reason.unwrap_or_default());
-                self.cancel(stored, request).await.map(drop)
+                self.cancel(stored, request).await.map(drop)?;
             }
-            other => Err(unreadable(format_args!("arrival {other}"))),
+            other => return Ok(Arrived::Odd(unreadable(format_args!("arrival {other}")))),
         }
+        Ok(Arrived::LetIn)
     }
 
     /// A job stands where it belongs; it was stored, and stands nowhere.

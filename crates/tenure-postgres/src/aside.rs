@@ -41,6 +41,7 @@ const BLOCKED: &str = "WITH moved AS (UPDATE keyed SET at = 0, due = $3 WHERE se
      again AS (UPDATE standing SET due = $3 WHERE seq = ANY (ARRAY(SELECT seq FROM moved WHERE begun)))
      UPDATE job SET due = $3 WHERE id = $2 AND EXISTS (SELECT FROM moved WHERE NOT begun)";
 const ENDING: &str = "UPDATE ending SET again = $2 WHERE seq = $1";
+const ARRIVAL: &str = "UPDATE arrival SET again = $3 WHERE seq = $1 AND what = $2";
 const LIMIT: &str = "UPDATE limit_key SET grows_at = $2 WHERE key = $1";
 const EXPIRED: &str = "UPDATE standing SET expires = $2 WHERE seq = $1 AND expires IS NOT NULL";
 /// All that has ended with it is kept for longer.
@@ -63,10 +64,21 @@ impl Odd {
 }
 
 impl Writing<'_> {
+    /// Gives a job a standing if it runs without one.
+    pub(crate) fn stand_alone(&mut self, odd: Odd) -> Result<(), Fault> {
+        self.write(Query::new(STAND_ALONE).with(odd.id))
+    }
+
+    /// Leaves an arrival alone for a while: another version may be able to read its job or limit.
+    pub(crate) fn set_arrival_aside(&mut self, seq: i64, what: i16, fault: &Fault) -> Result<(), Fault> {
+        let again = self.again(seq, fault);
+        self.write(Query::new(ARRIVAL).with(seq).with(what).with(again))
+    }
+
     /// Leaves a running job to its holder for longer.
     pub(crate) fn set_running_aside(&mut self, odd: Odd, fault: &Fault) -> Result<(), Fault> {
         let again = self.again(odd.seq, fault);
-        self.write(Query::new(STAND_ALONE).with(odd.id))?;
+        self.stand_alone(odd)?;
         self.write(Query::new(RUNNING).with(odd.seq).with(again))
     }
 

@@ -11,7 +11,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use tenure_store::Fault;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Statement};
+use tokio_postgres::{Client, Error, SimpleQueryMessage, Statement};
 
 use crate::connector::Raw;
 use crate::epoch::Origin;
@@ -257,7 +257,12 @@ impl Connection {
 
     /// Runs statements that take no values, as they stand in a text.
     pub(crate) async fn execute_text(&mut self, sql: &str) -> Result<(), Fault> {
-        let done = within(self.patience, self.raw.client.batch_execute(sql)).await;
+        self.ask_text(sql).await.map(drop)
+    }
+
+    /// Runs statements that take no values, as they stand in a text, and returns their answers as text.
+    pub(crate) async fn ask_text(&mut self, sql: &str) -> Result<Vec<SimpleQueryMessage>, Fault> {
+        let done = within(self.patience, self.raw.client.simple_query(sql)).await;
         let done = done.map(|done| done.map_err(|error| fault_of(&error, Effect::None)));
         let done = done.unwrap_or_else(|| Err(too_late(Effect::None)));
         self.spoilt |= done.is_err();

@@ -1,48 +1,104 @@
-//! Other roles that may create functions in the schema, or have created some.
+//! Other roles that could run code in the schema.
 //!
-//! The functions of the schema run as its owner and look for names in the schema. PostgreSQL prefers a function or operator
-//! whose parameters match the arguments better, so such a role could run code with the rights of the owner.
+//! Programs and the functions of the schema look for names there. PostgreSQL prefers a function or operator whose parameters
+//! match the arguments better, and triggers run as the role that writes. So a role that may create them could run code as
+//! another one. The check looks for names only in `pg_catalog`, and runs before any statement that uses the schema.
 
 use tenure_store::Fault;
+use tokio_postgres::SimpleQueryMessage;
 
 use crate::connection::Connection;
-use crate::query::Query;
 
-/// One such role, the owner, and the statement that ends the problem.
+/// Makes PostgreSQL look for names where only superusers can create any.
+pub(crate) const CATALOG: &str = "SET search_path = pg_catalog, pg_temp;";
+/// The same until the end of the transaction.
+pub(crate) const CATALOG_LOCAL: &str = "SET LOCAL search_path = pg_catalog, pg_temp;";
+
+/// Name of the only column of the check.
+const REFUSAL: &str = "refusal";
+
+/// The reason why the schema is refused; no row if it is not.
 ///
-/// Exempt are the owner, superusers, and roles whose rights the owner inherits. An owner that is a superuser inherits the rights of
-/// all roles, so for it, only superusers are exempt. `pg_database_owner` means the owner of this database.
-const FOREIGN: &str = "WITH n AS (SELECT oid, nspname, nspowner, nspacl FROM pg_namespace WHERE nspname = $1),
-     u AS (SELECT r.oid, r.rolname, r.rolsuper FROM pg_roles r WHERE r.oid = CASE WHEN $2 THEN current_user::regrole ELSE coalesce(
-         (SELECT relowner FROM pg_class WHERE relnamespace = (SELECT oid FROM n) AND relname = 'migration'),
-         current_user::regrole) END),
+/// `a` are the roles as which code of the schema runs. That is the owner of the tables, because the functions are the owner's. It
+/// is also this role if it migrates, if it could have created the schema, or if nothing else tells the owner of the tables. Other
+/// roles trust the owner of the schema, because an administrator has given them access. `c` are the roles that can run code,
+/// each with the statement that ends it. Exempt is a role with all rights of the one in `a`, and a group whose only member that
+/// one is. `pg_database_owner` means the owner of this database.
+///
+/// No statement names the owner of the table `migration`: any role with `CREATE` can make a table of that name.
+const FOREIGN: &str =
+    "WITH n AS (SELECT s.oid, s.nspname, s.nspowner, s.nspacl FROM pg_namespace s WHERE s.nspname = '{schema}'),
+     d AS (SELECT b.oid, b.datdba FROM pg_database b WHERE b.datname = current_database()),
+     me AS (SELECT r.oid, r.rolname FROM pg_roles r WHERE r.rolname = CASE
+         WHEN (SELECT s.rolsuper FROM pg_roles s WHERE s.rolname = session_user) THEN session_user ELSE current_user END),
+     k AS (SELECT k.oid, k.relname, k.relkind, k.relowner, k.relacl FROM n JOIN pg_class k ON k.relnamespace = n.oid),
+     t AS (SELECT k.relowner AS oid FROM k WHERE k.relname = 'migration' AND k.relkind = 'r'),
+     a AS (SELECT me.oid, true AS is_me FROM me CROSS JOIN d WHERE {migrates} OR NOT EXISTS (SELECT FROM t)
+             OR has_database_privilege(me.oid, d.oid, 'CREATE') OR pg_has_role(me.oid, d.datdba, 'USAGE')
+         UNION ALL SELECT t.oid, false FROM t),
      c (role, remedy) AS (
-         SELECT nspowner, format('ALTER SCHEMA %I OWNER TO %I', nspname, (SELECT rolname FROM u)) FROM n
-         UNION ALL SELECT a.grantee, format('REVOKE CREATE ON SCHEMA %I FROM %s', nspname,
-             CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
-             FROM n CROSS JOIN LATERAL aclexplode(nspacl) a WHERE a.privilege_type = 'CREATE'
-         UNION ALL SELECT proowner, format('DROP ROUTINE %I.%I(%s)', nspname, proname, pg_get_function_identity_arguments(p.oid))
+         SELECT n.nspowner, CASE WHEN NOT EXISTS (SELECT FROM t)
+             THEN format('ALTER SCHEMA %I OWNER TO %I', n.nspname, (SELECT me.rolname FROM me)) END FROM n
+         UNION ALL SELECT k.relowner, NULL FROM k WHERE k.relname IN ('migration', 'meta')
+         UNION ALL SELECT g.grantee, format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
+             CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END)
+             FROM n CROSS JOIN LATERAL aclexplode(n.nspacl) g WHERE g.privilege_type = 'CREATE'
+         UNION ALL SELECT p.proowner,
+             format('DROP ROUTINE %I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid))
              FROM n JOIN pg_proc p ON p.pronamespace = n.oid
-         UNION ALL SELECT oprowner, 'DROP OPERATOR ' || o.oid::regoperator FROM n JOIN pg_operator o ON o.oprnamespace = n.oid)
-     SELECT CASE c.role WHEN 0 THEN 'every role' ELSE 'role ' || pg_get_userbyid(coalesce(r.oid, c.role)) END, u.rolname::text, c.remedy
-     FROM c CROSS JOIN u LEFT JOIN pg_roles r ON r.oid = CASE c.role WHEN 'pg_database_owner'::regrole
-             THEN (SELECT datdba FROM pg_database WHERE datname = current_database()) ELSE c.role END
-     WHERE r.oid IS DISTINCT FROM u.oid AND r.rolsuper IS NOT TRUE
-         AND (r.oid IS NULL OR u.rolsuper OR NOT pg_has_role(u.oid, r.oid, 'USAGE'))
-     ORDER BY c.remedy LIMIT 1";
+         UNION ALL SELECT o.oprowner, 'DROP OPERATOR ' || o.oid::regoperator::text
+             FROM n JOIN pg_operator o ON o.oprnamespace = n.oid
+         UNION ALL SELECT g.grantee, format('REVOKE TRIGGER ON ALL TABLES IN SCHEMA %I FROM %s', n.nspname,
+             CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END)
+             FROM n CROSS JOIN k CROSS JOIN LATERAL aclexplode(k.relacl) g
+             WHERE g.privilege_type = 'TRIGGER' AND k.relowner IN (SELECT t.oid FROM t)
+         UNION ALL SELECT p.proowner, format('DROP TRIGGER %I ON %s', x.tgname, k.oid::regclass)
+             FROM k JOIN pg_trigger x ON x.tgrelid = k.oid JOIN pg_proc p ON p.oid = x.tgfoid
+             WHERE NOT x.tgisinternal AND k.relowner IN (SELECT t.oid FROM t))
+     SELECT format('%s may create functions in schema {schema} or owns objects there, and so could run code as %s; %s',
+             CASE c.role WHEN 0 THEN 'every role' ELSE 'role ' || pg_get_userbyid(coalesce(r.oid, c.role))::text END,
+             pg_get_userbyid(a.oid), coalesce('run `' || c.remedy || '` if you trust all other objects there, or use another schema',
+                 'use another schema, or connect as the role that owns this one')) AS refusal
+     FROM c CROSS JOIN a LEFT JOIN pg_roles r ON r.oid = CASE pg_get_userbyid(c.role)
+         WHEN 'pg_database_owner' THEN (SELECT d.datdba FROM d) ELSE c.role END
+     WHERE (r.rolsuper OR pg_has_role(r.oid, a.oid, 'USAGE') OR NOT r.rolcanlogin
+             AND EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = r.oid AND m.member = a.oid)
+             AND NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = r.oid AND m.member <> a.oid)) IS NOT TRUE
+     ORDER BY a.is_me DESC, c.remedy NULLS FIRST LIMIT 1";
 
-/// Refuses the schema if another role could run code as the owner of the functions. If this role `migrates`, it counts as
-/// the owner, because it may come to own some of them.
-pub(crate) async fn refuse_foreign(
-    connection: &mut Connection,
-    schema: &str,
-    migrates: bool,
-) -> Result<(), Fault> {
-    let foreign = connection.read(Query::new(FOREIGN).with(schema.to_owned()).with(migrates)).await?;
-    let Some(row) = foreign.first() else { return Ok(()) };
-    let (role, owner, remedy): (&str, &str, &str) = (row.get(0), row.get(1), row.get(2));
-    Err(Fault::Broken(format!(
-        "{role} may create functions in schema {schema}, or has created some, and so could run code as {owner}; \
-         run `{remedy}` if you trust all other objects there, or use another schema"
-    )))
+/// Returns the statement that finds the reason to refuse the schema. If this role `migrates`, it comes to own functions there.
+/// The search path has to be [`CATALOG`].
+pub(crate) fn check(schema: &str, migrates: bool) -> String {
+    FOREIGN.replace("{schema}", schema).replace("{migrates}", if migrates { "true" } else { "false" })
+}
+
+/// Refuses the schema if the answers of a [`check`] have a reason for it.
+pub(crate) fn heed(answers: &[SimpleQueryMessage]) -> Result<(), Fault> {
+    match column(answers, REFUSAL) {
+        Some(reason) => Err(Fault::Broken(reason.to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the schema if another role could run code as this one, which is about to migrate it in the open transaction.
+pub(crate) async fn refuse_foreign(connection: &mut Connection, schema: &str) -> Result<(), Fault> {
+    let sql = format!("{CATALOG_LOCAL} {}; SET LOCAL search_path = \"{schema}\"", check(schema, true));
+    heed(&connection.ask_text(&sql).await?)
+}
+
+/// Returns a block that fails if the role that runs it should not migrate the schema, for a script.
+pub(crate) fn block(schema: &str) -> String {
+    let check = check(schema, true);
+    format!(
+        "DO $tenure_check$ DECLARE reason text; BEGIN\n{check} INTO reason;\n\
+         IF reason IS NOT NULL THEN RAISE EXCEPTION '%', reason; END IF;\nEND $tenure_check$;"
+    )
+}
+
+/// Returns the value of the first row with a column of this name.
+pub(crate) fn column<'a>(answers: &'a [SimpleQueryMessage], name: &str) -> Option<&'a str> {
+    answers.iter().find_map(|answer| {
+        let SimpleQueryMessage::Row(row) = answer else { return None };
+        row.get(row.columns().iter().position(|column| column.name() == name)?)
+    })
 }

@@ -13,6 +13,7 @@ use tokio_postgres::{Config, SimpleQueryMessage};
 use crate::Options;
 use crate::connection::Connection;
 use crate::connector::{Ear, Raw, connect};
+use crate::creators::{self, CATALOG, CATALOG_LOCAL, column};
 use crate::epoch::{self, Origin, WHICH};
 use crate::fault::{Effect, fault_of, too_late};
 use crate::patience::{pause, within};
@@ -30,7 +31,7 @@ const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET 
 
 /// A role without INSERT grants no fence, so it begins no epoch.
 const HAS_TABLES: &str = "SELECT EXISTS (SELECT FROM pg_class c
-     WHERE c.relnamespace = to_regnamespace(current_schema()) AND c.relname = 'meta'
+     WHERE c.relnamespace = to_regnamespace(current_schema()::text) AND c.relname = 'meta'
          AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT'))";
 
 /// A server whose commits may be lost in a crash would grant the same fence again. Any other setting is its operator's.
@@ -86,16 +87,9 @@ impl Database {
         let opening = async {
             let raw = connect(&self.config, self.encrypts.clone(), ear).await?;
             self.looked.get_or_init(|| Box::pin(self.look_for_pooler(&raw))).await;
-            let fault = |error| fault_of(&error, Effect::None);
             let patience = self.options.patience * 9 / 10;
             let pooled = self.is_pooled().then(|| Pooled::new(&self.options.schema, patience));
-            if pooled.is_none() {
-                raw.client.batch_execute(&self.settings(patience)).await.map_err(fault)?;
-            }
-            let row = raw.client.query_typed_one(WHICH, &[]).await.map_err(fault)?;
-            check_server(row.get(0), row.get(1))?;
-            let (system, timeline) = (row.get(2), row.get(3));
-            let origin = Origin { system, timeline, database: row.get(4), started: row.get(5) };
+            let origin = self.begin(&raw, pooled.is_some(), patience).await?;
             let mut connection = Connection::new(raw, self.options.patience, pooled);
             let met = self.meet(&mut connection, origin).await;
             if connection.met_pooler {
@@ -108,14 +102,29 @@ impl Database {
         within(patience, Box::pin(opening)).await.unwrap_or_else(|| Err(too_late(Effect::None)))
     }
 
-    /// What a connection is told that has a server for itself. The server gives up a little before this program does, so
+    /// Checks the server and the schema, and then sets up a connection that has a server for itself. One round trip. No statement
+    /// uses the schema before the check, because code of other roles may be there.
+    async fn begin(&self, raw: &Raw, is_pooled: bool, patience: Duration) -> Result<Origin, Fault> {
+        let check = creators::check(&self.options.schema, false);
+        let sql = if is_pooled {
+            format!("BEGIN; {CATALOG_LOCAL} {WHICH}; {check}; COMMIT")
+        } else {
+            format!("{CATALOG} {WHICH}; {check}; {}", self.settings(patience))
+        };
+        let answers = raw.client.simple_query(&sql).await.map_err(|error| fault_of(&error, Effect::None))?;
+        check_server(&answers)?;
+        creators::heed(&answers)?;
+        Origin::read(&answers)
+    }
+
+    /// Returns the settings of a connection that has a server for itself. The server gives up a little before this program does, so
     /// that a lock is free when it tries again.
     fn settings(&self, patience: Duration) -> String {
         let (schema, patience) = (&self.options.schema, patience.as_millis());
         format!(
-            "{PLANS} SET search_path = \"{schema}\"; SET statement_timeout = {patience};
+            "{PLANS} SET statement_timeout = {patience};
              SET lock_timeout = {patience}; SET idle_in_transaction_session_timeout = {patience};
-             SET TimeZone = 'UTC'; {LASTING}"
+             SET TimeZone = 'UTC'; {LASTING} SET search_path = \"{schema}\";"
         )
     }
 
@@ -228,7 +237,8 @@ const LOOKS_APART: Duration = Duration::from_millis(3);
 
 /// The process of the server that answers.
 async fn pid(raw: &Raw, before: &str) -> Option<String> {
-    let answered = raw.client.simple_query(&format!("{before} SELECT pg_backend_pid()")).await.ok()?;
+    let answered =
+        raw.client.simple_query(&format!("{before} SELECT pg_catalog.pg_backend_pid()")).await.ok()?;
     answered.iter().find_map(|message| {
         let SimpleQueryMessage::Row(row) = message else { return None };
         row.get(0).map(str::to_owned)
@@ -249,11 +259,12 @@ pub(crate) fn check_schema(name: &str) -> Result<(), Fault> {
     )))
 }
 
-fn check_server(version: i32, in_recovery: bool) -> Result<(), Fault> {
-    if u32::try_from(version).is_ok_and(|version| version < OLDEST) {
+fn check_server(answers: &[SimpleQueryMessage]) -> Result<(), Fault> {
+    let version = column(answers, "version").and_then(|version| version.parse::<u32>().ok());
+    if version.is_some_and(|version| version < OLDEST) {
         return Err(Fault::Broken("the server is older than PostgreSQL 15".to_owned()));
     }
-    if in_recovery {
+    if column(answers, "is_replica") == Some("t") {
         return Err(Fault::Unavailable("the server is a read-only replica".to_owned()));
     }
     Ok(())

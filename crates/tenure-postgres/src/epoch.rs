@@ -16,9 +16,10 @@ use std::time::Duration;
 
 use tenure_core::{Epoch, Fence, Timestamp};
 use tenure_store::{Chance, Fault};
-use tokio_postgres::Row;
+use tokio_postgres::{Row, SimpleQueryMessage};
 
 use crate::connection::Connection;
+use crate::creators::column;
 use crate::fault::{Effect, unreadable};
 use crate::query::Query;
 use crate::value;
@@ -33,27 +34,28 @@ pub(crate) struct Origin {
     pub started: i64,
 }
 
-/// What tells the identity of a server, its version, and whether it takes writes.
-pub(crate) const WHICH: &str = "SELECT current_setting('server_version_num')::int, pg_is_in_recovery(),
-         (SELECT system_identifier FROM pg_control_system()),
+/// Reads the identity of a server, its version, and whether it is a replica. The search path has to be that of the check of the
+/// schema, because a role could otherwise add an operator that multiplies differently.
+pub(crate) const WHICH: &str = "SELECT current_setting('server_version_num') AS version, pg_is_in_recovery() AS is_replica,
+         (SELECT system_identifier FROM pg_control_system()) AS system,
          CASE WHEN pg_is_in_recovery() THEN 0
-             ELSE ('x' || lpad(left(pg_walfile_name(pg_current_wal_lsn()), 8), 16, '0'))::bit(64)::bigint END,
-         (SELECT oid::bigint FROM pg_database WHERE datname = current_database()),
-         (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint";
-const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827145, hashtext(current_schema()))";
+             ELSE ('x' || lpad(left(pg_walfile_name(pg_current_wal_lsn()), 8), 16, '0'))::bit(64)::bigint END AS timeline,
+         (SELECT oid::bigint FROM pg_database WHERE datname = current_database()) AS database,
+         (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS started";
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827145, hashtext(current_schema()::text))";
 /// The mark is the number of the transaction that wrote it. A row that was restored was written by another one.
 const KNOWN: &str = "SELECT (SELECT value FROM meta WHERE name = 'floor'),
      (SELECT value FROM meta WHERE name = 'system'), (SELECT value FROM meta WHERE name = 'timeline'),
      (SELECT value FROM meta WHERE name = 'database'), (SELECT value FROM meta WHERE name = 'started'),
      (SELECT value = xmin::text::bigint FROM meta WHERE name = 'mark'), coalesce($1::bigint, micros()),
-     coalesce((SELECT last_value FROM pg_sequences WHERE schemaname = current_schema()
+     coalesce((SELECT last_value FROM pg_sequences WHERE schemaname = current_schema()::text
          AND sequencename = 'granted_fence_seq'), 0)";
 const KEEP: &str = "INSERT INTO meta (name, value) VALUES ('system', $1), ('timeline', $2), ('database', $3), ('started', $4),
      ('floor', $5), ('since', micros()), ('mark', pg_current_xact_id()::xid::text::bigint)
      ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 /// Numbers of grants go on above this one.
 const RAISE: &str = "SELECT setval(pg_get_serial_sequence('granted', 'fence'),
-     greatest((SELECT last_value FROM pg_sequences WHERE schemaname = current_schema()
+     greatest((SELECT last_value FROM pg_sequences WHERE schemaname = current_schema()::text
          AND sequencename = 'granted_fence_seq'), $1))";
 
 /// Nothing is granted before this instant.
@@ -108,6 +110,18 @@ pub(crate) async fn settle(
     connection.run(&queries, Effect::Commits).await?;
     connection.in_transaction = false;
     Ok(known.is_some())
+}
+
+impl Origin {
+    /// Reads the answer to [`WHICH`].
+    pub(crate) fn read(answers: &[SimpleQueryMessage]) -> Result<Self, Fault> {
+        let number = |name| {
+            let text = column(answers, name).unwrap_or_default();
+            text.parse().map_err(|_| unreadable(format_args!("{name} {text:?} of the server")))
+        };
+        let (system, timeline) = (number("system")?, number("timeline")?);
+        Ok(Self { system, timeline, database: number("database")?, started: number("started")? })
+    }
 }
 
 impl Known {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_core::{Due, JobId, NewJob, Output};
+use tenure_core::{Due, HostId, JobId, NewJob, Output};
 use tenure_store::{Accepted, Answer, Call, Enqueued, Fault, Held, Joint, Prepared, Refusal, TxnRequest};
 use uuid::Uuid;
 
@@ -23,6 +23,8 @@ impl PostgresStore {
         if let Some(clock) = clock {
             about["now"] = clock.now().as_micros().into();
         }
+        // The search path is the user's, and may have an operator of another role that takes two `jsonb`.
+        let function = function.replace("->>", " OPERATOR(pg_catalog.->>) ");
         // What is not used has to have a type all the same.
         let sql = format!(
             "SELECT coalesce((SELECT \"{schema}\".{function}), '') FROM (SELECT $1::text::jsonb AS a, $2::bytea AS b) said"
@@ -134,17 +136,25 @@ impl PostgresStore {
         Ok(Enqueued::Stored(accepted))
     }
 
-    fn complete(&self, held: Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call {
+    fn complete(
+        &self,
+        held: Held,
+        holder: Option<HostId>,
+        kept_for: Option<Duration>,
+        output: Option<&Output>,
+    ) -> Call {
         let about = json!({
             "seq": value::signed(held.seq),
             "id": value::of_job(held.id),
             "fence": value::signed(held.fence.number()),
+            "holder": holder.map(value::of_host),
             "kept_for": kept_for.map(value::micros),
             "output": output.is_some(),
             "place": output.and_then(|output| output.place.as_deref()),
         });
         let function = "complete_job_quietly((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint,
-             (a->>'kept_for')::bigint, CASE WHEN (a->>'output')::boolean THEN b END, a->>'place', (a->>'now')::bigint)";
+             (a->>'kept_for')::bigint, CASE WHEN (a->>'output')::boolean THEN b END, a->>'place', (a->>'now')::bigint,
+             (a->>'holder')::uuid)";
         self.call(function, about, output.map(|output| output.value.clone()).unwrap_or_default())
     }
 }
@@ -168,8 +178,8 @@ impl Joint for PostgresStore {
     fn statement(&self, prepared: &Prepared) -> Result<Call, Fault> {
         Ok(match prepared.request() {
             TxnRequest::Enqueue { jobs, given: _ } => self.accept(jobs)?,
-            TxnRequest::Complete { held, kept_for, output } => {
-                self.complete(*held, *kept_for, output.as_ref())
+            TxnRequest::Complete { held, holder, kept_for, output } => {
+                self.complete(*held, *holder, *kept_for, output.as_ref())
             }
             TxnRequest::CheckLease { name, id, fence } => {
                 let id = Uuid::from_bytes(*id.as_bytes());

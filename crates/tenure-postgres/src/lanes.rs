@@ -34,7 +34,7 @@ pub(crate) struct Lanes {
 
 /// Takes the lock under which lanes are created. So lanes appear in the order of their IDs, and a program that knows one knows
 /// all before it.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827146, hashtext(current_schema()))";
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827146, hashtext(current_schema()::text))";
 const MAKE_QUEUES: &str =
     "INSERT INTO queue (name) SELECT DISTINCT unnest($1::text[]) ON CONFLICT DO NOTHING";
 const MAKE: &str = "INSERT INTO lane (queue, kind)

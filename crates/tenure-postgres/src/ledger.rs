@@ -13,7 +13,7 @@ use crate::query::Query;
 use crate::value::{self, bound, of_host, signed};
 
 /// Numbers are given in the order of commits. Whoever has this lock waits for nobody any more.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827149, hashtext(current_schema()))";
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827149, hashtext(current_schema()::text))";
 const ADD: &str = "INSERT INTO ledger (lease, fence, what, at, present, host, who, meta, since, until, note)
      SELECT u.lease, u.fence, u.what, u.at, u.present, u.host, u.who, u.meta, u.since, u.until, u.note
      FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::boolean[], $6::uuid[], $7::text[],

@@ -9,7 +9,7 @@
 macro_rules! are_keys_asked {
     ($queues:literal, $lanes:literal) => {
         concat!(
-            "(EXISTS (SELECT FROM ending WHERE again <= (SELECT now FROM n)) OR EXISTS (SELECT FROM arrival)
+            "(EXISTS (SELECT FROM ending WHERE again <= (SELECT now FROM n)) OR EXISTS (SELECT FROM arrival WHERE again <= (SELECT now FROM n))
              OR EXISTS (SELECT FROM later WHERE gated AND due <= (SELECT now FROM n))
              OR EXISTS (SELECT FROM limit_key WHERE grows_at <= (SELECT now FROM n))
              OR EXISTS (SELECT FROM meta WHERE name = 'looked' AND value > (SELECT now FROM n))

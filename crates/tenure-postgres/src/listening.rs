@@ -30,8 +30,7 @@ const LAST: Duration = Duration::from_secs(1);
 const ECHO: Duration = Duration::from_secs(2);
 
 /// A hint may be lost, so its transaction need not wait for the disk: whoever hears it hears it sooner.
-const TELL: &str =
-    "SELECT set_config('synchronous_commit', 'off', true), pg_notify(current_schema() || ':tenure', $1)";
+const TELL: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_notify(current_schema()::text || ':tenure', $1)";
 /// Who tells something and does not listen.
 pub(crate) const NOBODY: i32 = 0;
 const WHO: &str = "SELECT pg_backend_pid()";

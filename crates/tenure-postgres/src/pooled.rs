@@ -60,24 +60,26 @@ impl Pooled {
     }
 
     /// What each transaction says first. If another server answers than it has to be, nothing of the transaction is done.
+    ///
+    /// The search path is still that of the pooler, so arguments have the types of their operators.
     pub(crate) fn settings(&self) -> String {
         let (answer, lock) = (self.answer.as_millis(), self.lock.as_millis());
-        let set = |name: &str, value: &str| format!("set_config('{name}', '{value}', true)");
+        let set = |name: &str, value: &str| format!("pg_catalog.set_config('{name}', '{value}', true)");
         let mut parts = vec![
             set("search_path", &format!("\"{}\"", self.schema)),
             set("statement_timeout", &answer.to_string()),
             set("lock_timeout", &lock.to_string()),
             set("idle_in_transaction_session_timeout", &answer.to_string()),
             set("TimeZone", "UTC"),
-            "set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)"
+            "pg_catalog.set_config('synchronous_commit', coalesce(nullif(pg_catalog.current_setting('synchronous_commit'), 'off'), 'on'), true)"
                 .to_owned(),
         ];
         parts.extend(PLANS.map(|name| set(name, "off")));
         if let Some(Origin { system, timeline, started, .. }) = self.origin {
             parts.push(format!(
-                "1 / CASE WHEN (SELECT system_identifier FROM pg_control_system()) = {system}
-                 AND ('x' || lpad(left(pg_walfile_name(pg_current_wal_lsn()), 8), 16, '0'))::bit(64)::bigint = {timeline}
-                 AND (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint = {started}
+                "1 / CASE WHEN (SELECT system_identifier FROM pg_control_system()) = {system}::bigint
+                 AND ('x' || lpad(left(pg_walfile_name(pg_current_wal_lsn()), 8), 16, '0'))::bit(64)::bigint = {timeline}::bigint
+                 AND (extract(epoch FROM pg_postmaster_start_time()) * 1000000::numeric)::bigint = {started}::bigint
                  THEN 1 ELSE 0 END"
             ));
         }

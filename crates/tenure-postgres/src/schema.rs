@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_store::Fault;
 
 use crate::connection::Connection;
-use crate::creators::refuse_foreign;
+use crate::creators::{self, CATALOG_LOCAL, refuse_foreign};
 use crate::fault::Effect;
 use crate::link::Link;
 use crate::patience::pause;
@@ -38,6 +38,7 @@ const STEPS: &[Step] = &[
     Step { name: "0018_reserved", sql: include_str!("migrations/0018_reserved.sql") },
     Step { name: "0019_granted", sql: include_str!("migrations/0019_granted.sql") },
     Step { name: "0020_formed", sql: include_str!("migrations/0020_formed.sql") },
+    Step { name: "0021_proved", sql: include_str!("migrations/0021_proved.sql") },
 ];
 
 /// How long bringing the schema up to date may take. Whoever has very many jobs may need that.
@@ -61,7 +62,7 @@ const THERE: &str = "SELECT n.oid IS NOT NULL, m.oid IS NOT NULL,
          CASE WHEN n.oid IS NULL THEN has_database_privilege(current_database(), 'CREATE')
              ELSE has_schema_privilege(n.oid, 'CREATE') AND (m.oid IS NULL OR pg_has_role(m.relowner, 'USAGE')) END
      FROM (SELECT $1::text AS name) w LEFT JOIN pg_namespace n ON n.nspname = w.name
-         LEFT JOIN pg_class m ON m.relnamespace = n.oid AND m.relname = 'migration'";
+         LEFT JOIN pg_class m ON m.relnamespace = n.oid AND m.relname = 'migration' AND m.relkind = 'r'";
 
 /// Refuses a schema that is not up to date.
 pub(crate) async fn demand_current(connection: &mut Connection, name: &str) -> Result<(), Fault> {
@@ -111,7 +112,7 @@ pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
     connection.be_patient(LONGEST);
     // Somebody else may have done it meanwhile.
     let standing = look(connection, &schema).await?;
-    refuse_foreign(connection, &schema, true).await?;
+    refuse_foreign(connection, &schema).await?;
     if standing.here < known() {
         tracing::info!(%schema, from = standing.here, to = known(), "migrating the schema");
     }
@@ -148,8 +149,7 @@ async fn begin(connection: &mut Connection) -> Result<(), Fault> {
     }
 }
 
-/// Returns the state of the schema. Refuses a schema of a later version, one that this role may not use, and one in which
-/// other roles may create functions.
+/// Returns the state of the schema. Refuses a schema of a later version, and one that this role may not use.
 pub(crate) async fn look(connection: &mut Connection, schema: &str) -> Result<Standing, Fault> {
     let there = connection.read(Query::new(THERE).with(schema.to_owned())).await?;
     let told = |column: usize| there.first().and_then(|row| row.get::<_, Option<bool>>(column));
@@ -159,7 +159,6 @@ pub(crate) async fn look(connection: &mut Connection, schema: &str) -> Result<St
             "this role may not use schema {schema}; its owner can grant access with `tenure db migrate --grant-to ROLE`"
         )));
     }
-    refuse_foreign(connection, schema, false).await?;
     let mut standing = Standing { is_named: told(0), has_record: told(1), here: 0, may_migrate: told(3) };
     if standing.has_record {
         standing.here = were_run(connection).await?;
@@ -219,14 +218,15 @@ fn statements(schema: &str, standing: Standing) -> Vec<String> {
 }
 
 /// What somebody runs by hand to bring the schema up to date; empty if nothing is missing. It is one transaction, which
-/// fails as a whole if somebody else was faster.
+/// fails as a whole if somebody else was faster, or if another role could run code there.
 pub(crate) fn script(schema: &str, standing: Standing) -> String {
     use std::fmt::Write as _;
     if standing.here == known() {
         return String::new();
     }
     let mut sql = format!("-- Tenure: schema {schema}, version {} to {}.\n", standing.here, known());
-    let _ = write!(sql, "BEGIN;\n{LOCK};\nSET LOCAL search_path = \"{schema}\";\n");
+    let _ = write!(sql, "BEGIN;\n{CATALOG_LOCAL}\n{LOCK};\n{}\n", creators::block(schema));
+    let _ = writeln!(sql, "SET LOCAL search_path = \"{schema}\";");
     for statement in statements(schema, standing) {
         let _ = writeln!(sql, "{statement};");
     }

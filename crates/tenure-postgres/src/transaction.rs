@@ -18,7 +18,7 @@ pub(crate) enum Gate {
     Keys,
 }
 
-const TAKE_GATE: &str = "SELECT pg_advisory_xact_lock($1, hashtext(current_schema()))";
+const TAKE_GATE: &str = "SELECT pg_advisory_xact_lock($1, hashtext(current_schema()::text))";
 const NOW: &str = "SELECT coalesce($1::bigint, micros())";
 
 impl Gate {

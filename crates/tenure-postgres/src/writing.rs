@@ -41,9 +41,24 @@ impl<'c> Writing<'c> {
         gate: Gate,
         reads: Vec<Query>,
     ) -> Result<(Self, Vec<Vec<Row>>), Fault> {
+        let arrived = arrivals::read_under(gate, link.database.time.told());
+        Self::begin_behind(link, gate, arrived, reads).await
+    }
+
+    /// Begins a transaction that leaves arrivals to others, as [`begin`](Self::begin) otherwise: a repair has to begin even if
+    /// they cannot be let in.
+    pub(crate) async fn begin_without_arrivals(link: &'c mut Link, gate: Gate) -> Result<Self, Fault> {
+        Self::begin_behind(link, gate, Vec::new(), Vec::new()).await.map(|(writing, _)| writing)
+    }
+
+    async fn begin_behind(
+        link: &'c mut Link,
+        gate: Gate,
+        mut sent: Vec<Query>,
+        reads: Vec<Query>,
+    ) -> Result<(Self, Vec<Vec<Row>>), Fault> {
         let (memory, database) = (Arc::clone(&link.memory), Arc::clone(&link.database));
         let connection: &mut Connection = link.connection().await?;
-        let mut sent = arrivals::read_under(gate);
         let of_arrivals = sent.len();
         sent.extend(reads.iter().cloned());
         let (txn, mut read) = Transaction::begin(connection, gate, &database.time, sent).await?;

@@ -83,11 +83,12 @@ async fn a_schema_that_another_role_made_first_is_refused() {
 async fn an_overload_in_the_schema_is_not_called_as_the_owner() {
     let s = schema();
     let (_admin, shop) = given(&s).await;
-    let body = "RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE 'running as %', current_user; END $$";
     for overload in [
-        "refuse_unreadable(kind text, queue text, priority smallint, data bytea)",
-        "readable_time(what text, micros bigint)",
+        "refuse_unreadable(kind text, queue text, priority smallint, data bytea) RETURNS void",
+        "readable_time(what text, micros bigint) RETURNS void",
+        "hashtext(n name) RETURNS int",
     ] {
+        let body = "LANGUAGE plpgsql AS $$ BEGIN RAISE 'running as %', current_user; END $$";
         shop.batch_execute(&format!("CREATE FUNCTION {s}.{overload} {body}")).await.unwrap();
     }
     let enqueue = format!("SELECT {s}.enqueue('x', run_at => now(), tags => ARRAY['a'], unique_key => 'k')");

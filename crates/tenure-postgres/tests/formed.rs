@@ -17,7 +17,7 @@ use tokio_postgres::Client;
 
 use crate::given::jobs::{ask, new_job};
 use crate::given::{host, number, options, schema, server, user};
-use crate::granted::{TRANSACTIONS, login, refused};
+use crate::granted::{HOST_1, TRANSACTIONS, login, refused};
 
 /// A store, a connection of its owner, and one of a role with all that the guide grants.
 async fn given(schema: &str) -> (Arc<PostgresStore>, Client, Client) {
@@ -165,6 +165,49 @@ async fn a_granted_role_passes_all_terms_that_the_library_allows() {
     store.close().await.unwrap();
 }
 
+/// The library refuses them, too: such a job would time out at once, or never.
+#[tokio::test]
+async fn a_span_that_the_library_refuses_is_refused_by_the_name_of_its_field() {
+    let s = schema();
+    let (store, _admin, shop) = given(&s).await;
+    let (none, long) = (json!({ "secs": 0, "nanos": 0 }), limits::LONGEST.as_secs());
+    let too_long = [json!({ "secs": long, "nanos": 1 }), json!({ "secs": long + 1, "nanos": 0 })];
+    let unique = |span: &Value| json!({ "unique": { "key": vec![1; 16], "window": { "for": span }, "on_conflict": "reject" } });
+    let timeout = |span: &Value| json!({ "timeout": span });
+    let mut tried = vec![(timeout(&none), "terms.timeout"), (unique(&none), "terms.unique.window")];
+    for span in &too_long {
+        let keep = json!({ "succeeded": { "for": span }, "failed": "forever" });
+        tried.extend([
+            (timeout(span), "terms.timeout"),
+            (unique(span), "terms.unique.window"),
+            (json!({ "retention": keep }), "terms.retention"),
+            (json!({ "retry": { "backoff": { "fixed": span } } }), "terms.retry.backoff.fixed"),
+        ]);
+    }
+    for (terms, field) in tried {
+        let error = shop.batch_execute(&enqueue(&s, 1, &terms.to_string())).await.unwrap_err();
+        let told = error.as_db_error().unwrap();
+        assert_eq!(told.code().code(), "22023", "{terms}");
+        assert!(told.message().starts_with(&format!("{field} ")), "{terms}: {told}");
+    }
+    let longest = json!({ "secs": long, "nanos": 0 });
+    shop.batch_execute(&enqueue(&s, 2, &timeout(&longest).to_string())).await.unwrap();
+    assert_eq!(store.job(new_job(2).id).await.unwrap().unwrap().terms.timeout, Some(limits::LONGEST));
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn args_in_the_form_of_encrypted_ones_are_refused() {
+    let s = schema();
+    let (store, _admin, shop) = given(&s).await;
+    for form in ["", "::json"] {
+        let sql = format!(r#"SELECT {s}.enqueue('x', '{{"$sealed":"VE5SRx"}}'{form})"#);
+        assert_eq!(refused(&shop, &sql).await.code(), "22023");
+    }
+    shop.batch_execute(&format!(r#"SELECT {s}.enqueue('x', '{{"$sealed":"x"}}')"#)).await.unwrap();
+    store.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_reason_without_an_end_is_cut_and_a_place_without_an_end_is_refused() {
     let s = schema();
@@ -184,7 +227,7 @@ async fn a_reason_without_an_end_is_cut_and_a_place_without_an_end_is_refused() 
     for place in ["repeat('x', 10000000)", "''", "E'/a\\nb'"] {
         let (job, fence) = (job.job(), job.fence().number());
         let complete = format!(
-            "SELECT {s}.complete_job_quietly({}, '{}', {fence}, NULL, ''::bytea, {place})",
+            "SELECT {s}.complete_job_quietly({}, '{}', {fence}, NULL, ''::bytea, {place}, NULL, '{HOST_1}')",
             job.seq, job.id
         );
         assert_eq!(refused(&shop, &complete).await.code(), "22023", "{place}");

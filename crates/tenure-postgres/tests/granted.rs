@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use tenure_core::Verdict;
-use tenure_postgres::PostgresStore;
-use tenure_store::{Jobs, Leases, ManualClock, Store};
+use tenure_core::{Job, Kind, NewJob, QueueName, State, Verdict};
+use tenure_postgres::{PostgresStore, migration};
+use tenure_store::{Jobs, Leases, ManualClock, Store, Views, Want};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
@@ -17,6 +17,9 @@ use crate::given::{host, number, open, options, schema, server, user};
 /// All that the guide grants to a role that takes part, by function.
 pub(crate) const TRANSACTIONS: [&str; 4] = ["accept_all", "complete_job_quietly", "check_job", "check_lease"];
 pub(crate) const LEASES: [&str; 3] = ["acquire_lease", "renew_lease", "release_lease"];
+
+/// The first host, as SQL names it.
+pub(crate) const HOST_1: &str = "00000000-0000-0000-0000-000000000001";
 
 /// A connection of a new role that may call these functions.
 pub(crate) async fn login(admin: &Client, schema: &str, who: &str, functions: &[&str]) -> Client {
@@ -57,6 +60,13 @@ async fn temporary_tables_come_last_for_every_function_and_few_functions_are_pub
     let any = "EXISTS (SELECT FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%')";
     let odd = format!("{functions} AND NOT {path} AND (p.prosecdef OR {any}) ORDER BY 1");
     assert_eq!(texts(&client, &odd).await, <[String; 0]>::default());
+    let names =
+        format!("{functions} AND replace(p.prosrc, 'current_schema()::text', '') LIKE '%current_schema()%'");
+    assert_eq!(
+        texts(&client, &names).await,
+        <[String; 0]>::default(),
+        "a function that takes a name matches better"
+    );
     let safe = format!("SELECT count(*) FROM ({functions} AND {path}) f");
     assert!(number(&client, &safe).await > 15);
     let public = format!("{functions} AND has_function_privilege('public', p.oid, 'EXECUTE') ORDER BY 1");
@@ -98,7 +108,9 @@ async fn a_role_that_may_complete_jobs_runs_no_code_as_the_owner() {
     );
     shop.batch_execute(&trap).await.unwrap();
     let complete = |function: &str, fence| {
-        format!("SELECT {s}.{function}({seq}, '{id}', {fence}, NULL::bigint, ''::bytea, NULL::text)")
+        format!(
+            "SELECT {s}.{function}({seq}, '{id}', {fence}, NULL::bigint, ''::bytea, NULL::text, NULL::bigint, '{HOST_1}')"
+        )
     };
     for function in ["complete_job", "complete_job_quietly"] {
         let lost = refused(&shop, &complete(function, fence + 1)).await;
@@ -190,7 +202,7 @@ async fn a_granted_role_plants_no_row_that_stops_the_workers() {
         [("-1", "NULL::bigint"), ("NULL", "253370764800000000"), ("NULL", "-9000000000000000")]
     {
         let sql = format!(
-            "SELECT {s}.complete_job_quietly({}, '{}', {}, {kept_for}, ''::bytea, NULL::text, {at})",
+            "SELECT {s}.complete_job_quietly({}, '{}', {}, {kept_for}, ''::bytea, NULL::text, {at}, '{HOST_1}')",
             job.seq,
             job.id,
             job.fence.number()
@@ -198,12 +210,88 @@ async fn a_granted_role_plants_no_row_that_stops_the_workers() {
         assert_eq!(refused(&shop, &sql).await.code(), "22023", "{sql}");
     }
     let torn = format!(
-        "SELECT {s}.complete_job_quietly({}, '{}', {}, NULL, '{{'::bytea, NULL)",
+        "SELECT {s}.complete_job_quietly({}, '{}', {}, NULL, '{{'::bytea, NULL, NULL, '{HOST_1}')",
         job.seq,
         job.id,
         job.fence.number()
     );
     assert_eq!(refused(&shop, &torn).await.code(), "22P02");
+    store.close().await.unwrap();
+}
+
+/// The job ID may be known, and the other two numbers count up from one.
+#[tokio::test]
+async fn a_role_ends_no_job_whose_holder_it_does_not_know() {
+    let s = schema();
+    let store = opened(&s).await;
+    let reserved_kind = NewJob {
+        kind: Kind::new("tenure.deliver").unwrap(),
+        queue: QueueName::new("tenure.webhooks").unwrap(),
+        ..new_job(3)
+    };
+    store.enqueue(vec![new_job(1), new_job(2), reserved_kind]).await.unwrap();
+    let mut ask = ask(host(1), 3);
+    ask.wants.push(Want { queue: QueueName::new("tenure.webhooks").unwrap(), ..ask.wants[0].clone() });
+    let jobs = store.reserve(ask).await.unwrap().jobs;
+    assert_eq!(jobs.len(), 3);
+    let admin = user(&server().url()).await;
+    let functions = [&TRANSACTIONS[..], &["complete_job"]].concat();
+    let shop = login(&admin, &s, "shop", &functions).await;
+    let complete = |function: &str, job: &Job, fence: u64, holder: &str| {
+        let (seq, id) = (job.seq, job.id);
+        format!(
+            "SELECT {s}.{function}({seq}, '{id}', {fence}, NULL, '7'::bytea, NULL, job_holder => {holder})"
+        )
+    };
+    let last = jobs.iter().map(|job| job.fence().number()).max().unwrap();
+    for reserved in &jobs {
+        let job = reserved.job();
+        for function in ["complete_job", "complete_job_quietly"] {
+            for fence in 1..=last {
+                let code = refused(&shop, &complete(function, job, fence, "NULL")).await;
+                assert_eq!(code, SqlState::INVALID_PARAMETER_VALUE);
+                let guessed = "'00000000-0000-0000-0000-000000000002'";
+                let code = refused(&shop, &complete(function, job, fence, guessed)).await;
+                assert!(["TE001", "22023"].contains(&code.code()), "{code:?}");
+            }
+        }
+        assert!(matches!(store.job(job.id).await.unwrap().unwrap().state, State::Running { .. }));
+    }
+    let holder = format!("'{HOST_1}'");
+    for reserved in &jobs {
+        let (job, fence) = (reserved.job(), reserved.fence().number());
+        let sql = complete("complete_job_quietly", job, fence, &holder);
+        if job.kind.as_str() == "tenure.deliver" {
+            for client in [&shop, &admin] {
+                assert_eq!(refused(client, &sql).await, SqlState::INVALID_PARAMETER_VALUE);
+            }
+        } else if job.id == new_job(1).id {
+            shop.batch_execute(&sql).await.unwrap();
+        } else {
+            // The owner could write to the tables anyway.
+            admin.batch_execute(&complete("complete_job", job, fence, "NULL")).await.unwrap();
+        }
+    }
+    store.close().await.unwrap();
+}
+
+/// Grants from before the functions knew the holder stay.
+#[tokio::test]
+async fn roles_that_could_complete_jobs_still_can_after_the_upgrade() {
+    let s = schema();
+    let admin = user(&server().url()).await;
+    let sql = migration(&server().url(), options(&s)).await.unwrap().sql;
+    let before = sql.split("\n-- Step 0021_proved").next().unwrap();
+    admin.batch_execute(&format!("{before} COMMIT")).await.unwrap();
+    let shop = login(&admin, &s, "shop", &TRANSACTIONS).await;
+    let store = opened(&s).await;
+    store.enqueue(vec![new_job(1)]).await.unwrap();
+    let reserved = store.reserve(ask(host(1), 1)).await.unwrap().jobs.remove(0);
+    let (job, fence) = (reserved.job(), reserved.fence().number());
+    let arguments = format!("{}, '{}', {fence}, NULL, NULL, NULL, NULL, '{HOST_1}'", job.seq, job.id);
+    let code = refused(&shop, &format!("SELECT {s}.complete_job({arguments})")).await;
+    assert_eq!(code, SqlState::INSUFFICIENT_PRIVILEGE);
+    shop.batch_execute(&format!("SELECT {s}.complete_job_quietly({arguments})")).await.unwrap();
     store.close().await.unwrap();
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod arrivals;
 mod aside;
 mod beside;
 mod came_due;
@@ -36,4 +37,5 @@ mod shortage;
 mod synchronous;
 mod timers;
 mod tls;
+mod traps;
 mod unreadable;

@@ -59,8 +59,10 @@ fn cancel() -> Change {
 
 /// Prepares the end of a job. Returns the statement that ends it.
 async fn end(store: &PostgresStore, held: Held) -> Call {
-    let (joint, request) =
-        (store.extras().joint.unwrap(), TxnRequest::Complete { held, kept_for: None, output: None });
+    let (joint, request) = (
+        store.extras().joint.unwrap(),
+        TxnRequest::Complete { held, holder: None, kept_for: None, output: None },
+    );
     joint.statement(&joint.prepare(request).await.unwrap()).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output};
+use tenure_core::{Fence, HostId, JobId, LeaseId, LeaseName, NewJob, Output};
 
 use crate::{Answer, Enqueued, Fault, Held};
 
@@ -27,10 +27,12 @@ pub enum TxnRequest {
         /// IDs that the caller chose.
         given: Vec<JobId>,
     },
-    /// Ends a running job, which has succeeded. Refused if the fence is not current.
+    /// Ends a running job, which has succeeded. Refused if the fence is not current, or the holder is another one.
     Complete {
         /// The job.
         held: Held,
+        /// The holder. Only a role with the rights of the store's owner may omit it.
+        holder: Option<HostId>,
         /// The time for which it is kept; forever if `None`.
         kept_for: Option<Duration>,
         /// The result.

@@ -214,7 +214,8 @@ impl<App> Run<App> {
             Keep::Forever => None,
         };
         let held = self.control().held();
-        self.say(transaction, TxnRequest::Complete { held, kept_for, output }).await?;
+        let holder = self.job().holder;
+        self.say(transaction, TxnRequest::Complete { held, holder, kept_for, output }).await?;
         self.control().was_completed();
         Ok(())
     }

@@ -13,12 +13,12 @@ use crate::value;
 use crate::writing::Writing;
 
 const EPOCH: &str = "SELECT value, coalesce((SELECT last_value FROM pg_sequences
-         WHERE schemaname = current_schema() AND sequencename = 'job_seq_seq'), 0) FROM meta WHERE name = 'floor'";
+         WHERE schemaname = current_schema()::text AND sequencename = 'job_seq_seq'), 0) FROM meta WHERE name = 'floor'";
 const LAST: &str = "SELECT
          coalesce((SELECT last_value FROM pg_sequences
-             WHERE schemaname = current_schema() AND sequencename = 'record_version'), 0),
+             WHERE schemaname = current_schema()::text AND sequencename = 'record_version'), 0),
          coalesce((SELECT last_value FROM pg_sequences
-             WHERE schemaname = current_schema() AND sequencename = 'journal_entry_number_seq'), 0)";
+             WHERE schemaname = current_schema()::text AND sequencename = 'journal_entry_number_seq'), 0)";
 const BUCKETS: &str = "SELECT name, bucket FROM queue WHERE limit_to IS NOT NULL ORDER BY name";
 const KEYS: &str = "SELECT key, seq, id, until FROM unique_key WHERE key > $1 ORDER BY key LIMIT $2";
 const TOTALS: &str = "SELECT

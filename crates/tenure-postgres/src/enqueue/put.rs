@@ -38,7 +38,7 @@ const PUT_ALIKE: &str = concat!(
          RETURNING seq, created),
      r AS (INSERT INTO ready (due, round, seq, lane, priority, begun) SELECT created, 0, seq, $4, $5, false FROM j)
      SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '10ms', true),
-         pg_notify(current_schema() || ':tenure', $7)
+         pg_notify(current_schema()::text || ':tenure', $7)
      WHERE $7::text IS NOT NULL"
 );
 /// Lasts only when everything does that was committed before it: the log is written from the front. The row counts nothing.

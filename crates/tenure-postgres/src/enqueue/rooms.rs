@@ -14,7 +14,7 @@ use crate::writing::Writing;
 /// Whoever puts jobs into queues of bounded depth has them alone until his commit, in the order of their names: what waits in
 /// them is counted in a statement of its own behind that.
 pub(super) const READ: &str = "SELECT q.name, q.fair, q.terms, q.gone, CASE WHEN q.max_depth IS NOT NULL THEN
-         pg_advisory_xact_lock(1413827151, hashtext(current_schema() || q.name))::text END
+         pg_advisory_xact_lock(1413827151, hashtext(current_schema()::text || q.name))::text END
      FROM (SELECT name, fair, terms, gone, max_depth FROM queue WHERE name = ANY ($1) ORDER BY name) q";
 pub(super) const COUNT: &str = "SELECT q.name, (
          SELECT coalesce(sum(coalesce(scheduled, 0) + coalesce(queued, 0) + coalesce(blocked, 0)), 0) FROM tally

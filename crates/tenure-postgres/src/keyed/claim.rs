@@ -36,7 +36,7 @@ pub(crate) const AROUND: &str = concat!(
              (SELECT min(again) FROM ending WHERE again > (SELECT now FROM n)),
              (SELECT grows_at FROM limit_key WHERE grows_at IS NOT NULL ORDER BY grows_at LIMIT 1)),
          (SELECT max(id) FROM lane), EXISTS (SELECT FROM ending WHERE again <= (SELECT now FROM n))
-             OR EXISTS (SELECT FROM arrival), ",
+             OR EXISTS (SELECT FROM arrival WHERE again <= (SELECT now FROM n)), ",
     are_keys_asked!("$2", "$3"),
     ",
          (SELECT json_agg(json_build_array(q.limit_to, q.bucket, (SELECT coalesce(sum(running), 0) FROM tally

@@ -18,7 +18,7 @@ const KEEP: &str = "UPDATE queue SET bucket = $2 WHERE name = $1 AND bucket <> $
 /// Plain claims from a queue share this lock, see the function `are_free`. Who sets a limit has it alone: whoever claims after
 /// that knows the limit.
 pub(crate) const LIMIT: &str =
-    "SELECT pg_advisory_xact_lock(1413827147, hashtext(current_schema() || $1::text))";
+    "SELECT pg_advisory_xact_lock(1413827147, hashtext(current_schema()::text || $1::text))";
 
 /// A queue from which something is wanted.
 #[derive(Debug, Clone, Copy)]

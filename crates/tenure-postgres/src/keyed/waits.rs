@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{Cancel, End, JobId, Noticed, State};
+use tenure_core::{AfterJobs, Cancel, End, JobId, Noticed, State};
 use tenure_store::Fault;
+use tokio_postgres::Row;
 
 use crate::aside::Odd;
+use crate::fault::is_unreadable;
 use crate::query::Query;
 use crate::rows::{self, Kept, Stored};
 use crate::writing::Writing;
@@ -57,7 +59,15 @@ impl Writing<'_> {
         reads.push(rows::by_ids(after.jobs.iter().copied().collect::<BTreeSet<_>>()));
         let read = self.read(reads).await?;
         for row in read.last().into_iter().flatten() {
-            let other = rows::stored(row)?;
+            let other = match rows::stored(row) {
+                Ok(other) => other,
+                // A role that may enqueue names any job. A program that can read this one ends it, or a repair removes it.
+                Err(fault) if is_unreadable(&fault) => {
+                    self.wait_for_odd(waiter, row, &after)?;
+                    continue;
+                }
+                Err(fault) => return Err(fault),
+            };
             let id = other.job.id;
             let end = end_of(&other);
             match end.map(|end| after.noticed(id, Some(end), self.now)) {
@@ -69,6 +79,25 @@ impl Writing<'_> {
             self.wait_for(waiter, &other)?;
         }
         Ok(())
+    }
+
+    /// Lets a job wait for one that this version cannot read, unless that one has ended so that the wait is over.
+    fn wait_for_odd(&mut self, waiter: i64, row: &Row, after: &AfterJobs) -> Result<(), Fault> {
+        let (odd, state): (Odd, Option<i16>) = (Odd::of(row), row.get(10));
+        let end = state.and_then(|state| code::end(Some(state)).ok().flatten());
+        let id = value::job_id(row, 1);
+        match end.map(|end| after.noticed(id, Some(end), self.now)) {
+            Some(Noticed::Ended) => return Ok(()),
+            Some(Noticed::Cancels(_)) => self.news.due = true,
+            None => {}
+        }
+        self.stand_alone(odd)?;
+        let (lane, priority, due): (i32, i16, i64) = (row.get(4), row.get(5), row.get(6));
+        let round: Option<i64> = row.get(28);
+        let mark = Query::new(AWAIT).with(odd.seq).with(lane).with(priority);
+        self.write(mark.with(round.unwrap_or(0)).with(due))?;
+        self.write(Query::new(WAIT).with(odd.seq).with(waiter))?;
+        end.map_or(Ok(()), |end| self.note_end(odd.seq, id, Some(end)))
     }
 
     /// Notes that a job waits for this other one, and if that one has ended, that somebody has to look.
@@ -125,7 +154,13 @@ impl Writing<'_> {
     pub(super) async fn notice_ended(&mut self, at_most: usize) -> Result<usize, Fault> {
         let read =
             self.read(vec![Query::new(OVER).with(value::bound(at_most)).with(self.now.as_micros())]).await?;
-        let over = read.iter().flatten().map(over).collect::<Result<Vec<_>, _>>()?;
+        let mut over = Vec::new();
+        for row in read.iter().flatten() {
+            match self::over(row) {
+                Ok(one) => over.push(one),
+                Err(fault) => self.set_ending_aside(row.get(0), &fault)?,
+            }
+        }
         if over.is_empty() {
             self.write(Query::new(TOLD))?;
             return Ok(0);
@@ -182,7 +217,7 @@ impl Writing<'_> {
     }
 }
 
-fn over(row: &tokio_postgres::Row) -> Result<Over, Fault> {
+fn over(row: &Row) -> Result<Over, Fault> {
     let end = code::end(row.get(2))?;
     let (id, waiter_id) = (value::job_id(row, 1), value::job_id(row, 4));
     Ok(Over { other: row.get(0), id, end, waiter: row.get(3), waiter_id })

@@ -23,7 +23,7 @@ const ALL: usize = StateName::ALL.len();
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const PAGES: &str = "SELECT pg_relation_size(c.oid) / current_setting('block_size')::bigint FROM pg_class c
-     WHERE c.relnamespace = to_regnamespace(current_schema()) AND c.relname = $1";
+     WHERE c.relnamespace = to_regnamespace(current_schema()::text) AND c.relname = $1";
 
 const CORRECT: &str = "INSERT INTO tally (lane, scheduled, queued, blocked, running, succeeded, failed, cancelled)
      VALUES ($1, ($2::int[])[1], ($2::int[])[2], ($2::int[])[3], ($2::int[])[4], ($2::int[])[5], ($2::int[])[6],

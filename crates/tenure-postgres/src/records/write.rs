@@ -19,7 +19,7 @@ use crate::value;
 /// Locks keys and journals, each by a number, in the order of these numbers: no two who wait for each other. Two that
 /// share a number only wait for each other longer than they need.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1413827150, n.number)
-     FROM (SELECT DISTINCT hashtext(current_schema() || ' ' || u.name) AS number FROM unnest($1::text[]) u (name)
+     FROM (SELECT DISTINCT hashtext(current_schema()::text || ' ' || u.name) AS number FROM unnest($1::text[]) u (name)
          ORDER BY number) n";
 const THERE: &str = "SELECT r.shelf, r.key, r.version, r.expires, r.value
      FROM unnest($1::text[], $2::text[]) u (shelf, key)

@@ -14,6 +14,7 @@ pub(crate) use self::damage::damages;
 use self::damage::{Damage, Damaged};
 use crate::Options;
 use crate::connection::Connection;
+use crate::fault::is_unreadable;
 use crate::keyed::LimitRow;
 use crate::link::Link;
 use crate::operations::{check, database};
@@ -79,6 +80,12 @@ const TRACES: [&str; 10] = [
     "UPDATE receipt SET seqs = seqs & ~bit_of($1::bigint) WHERE block = $1::bigint >> 8 AND has_bit(seqs, $1)",
 ];
 
+/// What happens to arrivals before a row is taken out.
+enum Arrivals {
+    LetIn,
+    Left,
+}
+
 /// Moves up to a bounded number of unreadable rows, and whole jobs with such rows, into quarantine. With `dry_run`, only
 /// lists them.
 ///
@@ -115,7 +122,19 @@ async fn take(link: &mut Link, damage: &Damage) -> Result<Option<u64>, Fault> {
 }
 
 async fn try_take(link: &mut Link, damage: &Damage) -> Result<Option<u64>, Fault> {
-    let (mut writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;
+    let taken = try_take_after(link, Arrivals::LetIn, damage).await;
+    match taken {
+        // The damage may be what keeps arrivals from being let in.
+        Err(fault) if is_unreadable(&fault) => try_take_after(link, Arrivals::Left, damage).await,
+        taken => taken,
+    }
+}
+
+async fn try_take_after(link: &mut Link, arrivals: Arrivals, damage: &Damage) -> Result<Option<u64>, Fault> {
+    let mut writing = match arrivals {
+        Arrivals::LetIn => Writing::begin(link, Gate::Keys, Vec::new()).await?.0,
+        Arrivals::Left => Writing::begin_without_arrivals(link, Gate::Keys).await?,
+    };
     let rows = match &damage.what {
         Damaged::Job => writing.take_job(damage).await?,
         Damaged::Attempt(delivery) => {

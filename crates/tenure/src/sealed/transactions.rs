@@ -15,9 +15,9 @@ impl Joint for SealedStore {
                 TxnRequest::Enqueue { jobs, given } => {
                     TxnRequest::Enqueue { jobs: self.seal_all(&jobs, &given).await?, given }
                 }
-                TxnRequest::Complete { held, kept_for, output } => {
+                TxnRequest::Complete { held, holder, kept_for, output } => {
                     let output = output.map(|output| self.vault.seal_output(&held.id, output)).transpose()?;
-                    TxnRequest::Complete { held, kept_for, output }
+                    TxnRequest::Complete { held, holder, kept_for, output }
                 }
                 check @ (TxnRequest::CheckLease { .. } | TxnRequest::CheckJob { .. }) => check,
             };

@@ -121,7 +121,7 @@ fn held(reserved: &Reserved) -> Held {
 
 async fn complete(store: &PostgresStore, tx: &mut Transaction<'_>, held: &Held) -> Result<(), NotDone> {
     tx.execute("INSERT INTO effect VALUES (1)", &[]).await.unwrap();
-    let complete = TxnRequest::Complete { held: *held, kept_for: None, output: None };
+    let complete = TxnRequest::Complete { held: *held, holder: None, kept_for: None, output: None };
     let call = store.extras().joint.unwrap().statement(&Prepared::new(complete)).unwrap();
     let mut tx = tx;
     InTransaction::ask(&mut tx, &call).await.map(drop)

@@ -1,0 +1,135 @@
+//! What a user's transaction leaves to do stops no worker, also if it names a job that this version cannot read.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use own_postgres::Server;
+use serde_json::json;
+use tenure_core::{AfterJobs, IfFailed, JobId, Key, LimitKey, NewJob, State, Terms, Verdict};
+use tenure_postgres::{Options, PostgresStore, repair};
+use tenure_store::{Clock, Jobs, ManualClock, Store, Views};
+use tokio_postgres::Client;
+
+use crate::given::jobs::{ask, new_job, settle};
+use crate::given::{host, user};
+
+async fn open(server: &Server, clock: &ManualClock) -> Arc<PostgresStore> {
+    PostgresStore::open(&server.url(), Options::default(), Some(Arc::new(clock.clone()))).await.unwrap()
+}
+
+/// Enqueues a job as the library does in a user's transaction.
+async fn enqueue(client: &Client, clock: &ManualClock, number: u64, terms: &Terms) {
+    let terms = serde_json::to_string(terms).unwrap();
+    let job = json!({ "id": new_job(number).id.to_string(), "kind": "echo", "queue": "default", "bytes": 2, "terms": terms });
+    let (jobs, now) = (json!({ "jobs": [job] }).to_string(), clock.now().as_micros());
+    let sql = format!("SELECT tenure.accept_all('{jobs}', '{{}}', {now})");
+    let answer: String = client.query_one(&sql, &[]).await.unwrap().get(0);
+    assert!(answer.starts_with("new"), "{answer}");
+}
+
+fn after(number: u64) -> Terms {
+    let after = AfterJobs { jobs: vec![new_job(number).id], if_failed: IfFailed::Run };
+    Terms { after: Some(after), ..Terms::default() }
+}
+
+/// The jobs that a host gets now.
+async fn claimed(store: &PostgresStore) -> Vec<JobId> {
+    store.reserve(ask(host(1), 9)).await.unwrap().jobs.iter().map(|job| job.job().id).collect()
+}
+
+/// Where the unreadable job is when another one is to wait for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    Waiting,
+    Running,
+    Succeeded,
+    Failed,
+}
+
+async fn bring(store: &PostgresStore, place: Place) {
+    store.enqueue(vec![new_job(1)]).await.unwrap();
+    if place == Place::Waiting {
+        return;
+    }
+    let reserved = store.reserve(ask(host(1), 1)).await.unwrap().jobs.remove(0);
+    let failure = || tenure_core::Failure::new(tenure_core::Cause::Error, "no");
+    let verdict = match place {
+        Place::Waiting | Place::Running => return,
+        Place::Succeeded => Verdict::Succeeded(None),
+        Place::Failed => Verdict::Failed(failure()),
+    };
+    store.settle(vec![settle(reserved, verdict)], None).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_waits_for_an_unreadable_one_stops_no_worker_and_no_repair() {
+    for place in [Place::Waiting, Place::Running, Place::Succeeded, Place::Failed] {
+        let (server, clock) = (Server::start_hasty().unwrap(), ManualClock::new());
+        let store = open(&server, &clock).await;
+        bring(&store, place).await;
+        let client = user(&server.url()).await;
+        client.execute("UPDATE tenure.job SET terms = '{torn' WHERE seq = 1", &[]).await.unwrap();
+        enqueue(&client, &clock, 2, &after(1)).await;
+        store.enqueue(vec![new_job(3)]).await.unwrap();
+        // The library takes the same path.
+        store.enqueue(vec![NewJob { terms: Arc::new(after(1)), ..new_job(4) }]).await.unwrap();
+        let has_ended = matches!(place, Place::Succeeded | Place::Failed);
+        let mut got = claimed(&store).await;
+        got.extend(claimed(&store).await);
+        assert!(got.contains(&new_job(3).id), "{place:?}: {got:?}");
+        let waits = [2, 4].map(|number| !got.contains(&new_job(number).id));
+        assert_eq!(waits, [!has_ended; 2], "{place:?}: {got:?}");
+        let repaired = repair(&server.url(), Options::default(), false).await.unwrap();
+        assert_eq!(repaired.moved.len(), 1, "{place:?}");
+        if !has_ended {
+            got.extend(claimed(&store).await);
+            got.extend(claimed(&store).await);
+        }
+        for number in [2, 4] {
+            assert!(got.contains(&new_job(number).id), "{place:?}: it waits for nothing now");
+        }
+        store.close().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_with_an_unreadable_limit_arrives_once_the_limit_can_be_read() {
+    let (server, clock) = (Server::start_hasty().unwrap(), ManualClock::new());
+    let store = open(&server, &clock).await;
+    let limit = Some(LimitKey { key: Key::new("key", "smtp").unwrap(), most: Some(1) });
+    let terms = Terms { limit, ..Terms::default() };
+    store.enqueue(vec![NewJob { terms: Arc::new(terms.clone()), ..new_job(1) }]).await.unwrap();
+    let client = user(&server.url()).await;
+    let kept: String = client.query_one("SELECT kept FROM tenure.limit_key", &[]).await.unwrap().get(0);
+    client.execute("UPDATE tenure.limit_key SET kept = '{torn'", &[]).await.unwrap();
+    enqueue(&client, &clock, 2, &terms).await;
+    store.enqueue(vec![new_job(3)]).await.unwrap();
+    let got = claimed(&store).await;
+    assert!(got.contains(&new_job(3).id), "{got:?}");
+    client.execute("UPDATE tenure.limit_key SET kept = $1", &[&kept]).await.unwrap();
+    clock.advance(Duration::from_secs(61));
+    store.tend().await.unwrap();
+    claimed(&store).await;
+    let job = store.job(new_job(2).id).await.unwrap().unwrap();
+    assert!(matches!(job.state, State::Blocked { .. } | State::Running { .. }), "{:?}", job.state);
+    let left: i64 = client.query_one("SELECT count(*) FROM tenure.arrival", &[]).await.unwrap().get(0);
+    assert_eq!(left, 0);
+    store.close().await.unwrap();
+}
+
+/// A newer version may have more to do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_arrival_of_an_unknown_sort_or_an_end_of_an_unknown_state_stops_no_worker() {
+    let (server, clock) = (Server::start_hasty().unwrap(), ManualClock::new());
+    let store = open(&server, &clock).await;
+    store.enqueue(vec![new_job(1), NewJob { terms: Arc::new(after(1)), ..new_job(2) }]).await.unwrap();
+    let client = user(&server.url()).await;
+    let odd = "INSERT INTO tenure.arrival (seq, what, id) SELECT seq, 77, id FROM tenure.job WHERE seq = 1;
+        INSERT INTO tenure.ending (seq, id, state) SELECT seq, id, 77 FROM tenure.job WHERE seq = 1";
+    client.batch_execute(odd).await.unwrap();
+    assert_eq!(claimed(&store).await, [new_job(1).id]);
+    store.tend().await.unwrap();
+    store.close().await.unwrap();
+}
