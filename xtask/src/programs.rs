@@ -56,6 +56,14 @@ const LONG: &[(&str, &str)] = &[
     ("tenure_cli it", "generators::linters_find_no_error_in_the_descriptions"),
     ("tenure_cli it", "apps::records::a_hundred_programs_with_a_mebibyte_each"),
     ("tenure_cli it", "stops::it_ends_well_at_a_hundred_moments"),
+    (
+        "tenure_core it",
+        "schedule::agreement::two_implementations_agree_around_every_change_in_more_questions",
+    ),
+    (
+        "tenure_core it",
+        "schedule::rrule_agreement::a_walk_over_every_second_finds_the_same_slots_of_more_rules",
+    ),
     ("tenure_sim it", "seeds::a_thousand_more_seeds_break_no_promise"),
     ("tenure_sim it", "seeds::more_seeds_break_no_promise_on_sqlite"),
     ("tenure_postgres it", "failover::ten_lagging_replicas_that_are_promoted_grant_no_fence_twice"),

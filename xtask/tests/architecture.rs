@@ -126,6 +126,7 @@ fn a_store_that_decides_is_refused() {
     let store = "crates/tenure-sqlite/src/timers/mod.rs";
     assert_one(&refused(store, "use std::fmt;\nuse tenure_core::{Timer, fire, limits};"), "mod.rs:2: `fire`");
     assert_one(&refused(store, "fn f() { tenure_core::edit(timer) }"), "`edit`");
+    assert_one(&refused(store, "use tenure_store::{Only, Put};"), "`Only`");
     assert_holds(refused(store, "use tenure_core::Timer; fn edit() { fire() }"));
     assert_holds(refused("crates/tenure-store/src/engine/timers/mod.rs", "use tenure_core::{edit, fire};"));
 }

@@ -311,7 +311,7 @@ fn introduce(tenure: &Tenure, server: &Server, plan: &Plan, screen: &Screen) {
     let line = |name: &str, said: &str| {
         screen.line(&format!("{} {said}", screen.paint(Tone::Busy, &format!("{name:<9}"))));
     };
-    line("database", &tenure.store().describe());
+    line("database", &tenure.store().about().place);
     let scheme = if plan.options.tls.is_some() { "https" } else { "http" };
     if !plan.options.only_socket {
         line("http", &format!("{scheme}://{}, OpenAPI at /openapi.json", server.address()));

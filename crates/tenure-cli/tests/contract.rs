@@ -17,6 +17,8 @@ const SOON: Duration = Duration::from_secs(60);
 /// What asks: a release of schemathesis, which Python's package index has.
 const RELEASE: &str = "schemathesis==4.32.5";
 
+const ALL_PHASES: &str = "examples,coverage,fuzzing,stateful";
+
 /// The program that asks.
 fn schemathesis() -> PathBuf {
     in_python("schemathesis", &[RELEASE]).join("schemathesis")
@@ -28,7 +30,7 @@ fn said_apart(ended: std::process::Output) -> String {
     String::from_utf8_lossy(&ended.stdout).trim().to_owned()
 }
 
-fn asked(document: &str, examples: &str) {
+fn asked(document: &str, phases: &str, examples: &str) {
     let folder = tempdir().unwrap();
     let make = ["token", "create", "--db", "jobs.db", "--name", "contract", "--scope", "admin"];
     let token = said_apart(run(&make, folder.path()));
@@ -47,7 +49,7 @@ fn asked(document: &str, examples: &str) {
             .arg(settings)
             .args(["run", &format!("http://{address}/{document}"), "--checks", "all", "--seed", "8368"])
             .args(["--header", &format!("Authorization: Bearer {token}")])
-            .args(["--max-examples", examples, "--request-timeout", "60"]),
+            .args(["--phases", phases, "--max-examples", examples, "--request-timeout", "60"]),
     );
     assert!(told.contains(" passed"), "nothing was asked: {told}");
     server.interrupt();
@@ -56,14 +58,14 @@ fn asked(document: &str, examples: &str) {
 
 #[test]
 fn every_route_answers_as_its_description_says_whatever_it_is_asked() {
-    // Each limit and each kind of value, and one more request at random.
-    asked("openapi.json", "1");
+    asked("openapi.json", "examples,fuzzing", "2");
 }
 
 #[test]
 #[ignore = "many more requests: `cargo xtask test --long`"]
 fn every_route_answers_as_its_description_says_whatever_else_it_is_asked() {
-    asked("openapi.json", "15");
+    // Each limit and each kind of value, sequences of requests, and more requests at random.
+    asked("openapi.json", ALL_PHASES, "15");
     // OpenAPI 3.0 describes the same server for client generators.
-    asked("openapi-3.0.json", "1");
+    asked("openapi-3.0.json", ALL_PHASES, "1");
 }

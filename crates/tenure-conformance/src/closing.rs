@@ -29,7 +29,7 @@ async fn a_store_goes_by_the_clock_it_was_given(given: Given) {
 }
 
 async fn a_store_describes_itself_in_a_few_words(given: Given) {
-    let words = given.store.describe();
+    let words = given.store.about().place;
     assert!(!words.trim().is_empty() && words.len() < 500 && !words.contains('\n'), "{words:?}");
 }
 
@@ -89,6 +89,13 @@ async fn after_the_close_every_call_is_a_fault(given: Given) {
     closed(store.limits(None, 1).await.map(drop));
     closed(store.set_limit(&key("smtp"), Some(Limit::of(1))).await);
     closed(store.set_limit(&key("smtp"), None).await);
+    closed(store.rest().await.map(drop));
+    closed(store.unreadable(1).await.map(drop));
+    closed(store.keys_held(None, 1).await.map(drop));
+    closed(store.records_kept(None, 1).await.map(drop));
+    closed(store.entries_kept(None, 1).await.map(drop));
+    closed(store.begin_copy().await.map(drop));
+    closed(store.take_in(Vec::new()).await);
     closed(store.close().await);
     assert!(ownership.fence > Fence::NONE);
 }
@@ -99,5 +106,5 @@ async fn after_the_close_its_hints_can_still_be_asked_for(given: Given) {
         assert!(!hint.has_changed().unwrap());
     }
     assert!(given.store.events().is_empty() && given.store.others().is_empty());
-    assert!(!given.store.describe().is_empty());
+    assert!(!given.store.about().place.is_empty());
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tenure_core::{Args, Due, Head, Keep, Name, NewJob, Retention, RetryPolicy, Terms, Timestamp, limits};
+use tenure_core::{
+    Args, Due, Head, JobId, Keep, Name, NewJob, Retention, RetryPolicy, StateName, Terms, Timestamp, limits,
+};
 
 use super::given::{Given, ids, ids_of, kind, minutes, priority, seconds};
 use super::keyed::{limited, ordered, shared};
@@ -32,6 +34,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(an_instant_long_past_or_far_ahead_is_kept_exactly),
         test(the_id_of_a_deleted_job_is_free),
         test(a_large_batch_is_stored_in_its_order),
+        test(of_many_jobs_alike_only_the_new_ones_are_stored),
     ]
 }
 
@@ -247,4 +250,25 @@ async fn the_id_of_a_deleted_job_is_free(given: Given) {
 async fn a_large_batch_is_stored_in_its_order(given: Given) {
     let ids = given.enqueue("mail", 2_500).await;
     assert_eq!(ids_of(&given.all().await), ids);
+}
+
+/// A store may write many jobs with one statement.
+async fn of_many_jobs_alike_only_the_new_ones_are_stored(given: Given) {
+    given.enqueue("mail", 1).await;
+    let batch: Vec<NewJob> = (0..35).map(|_| given.new_job("mail")).collect();
+    let old = [12, 13, 29].map(|index: usize| batch[index].clone());
+    for job in &old {
+        given.put(job.clone()).await;
+    }
+    let answer = |job: &NewJob| match old.iter().any(|old| old.id == job.id) {
+        true => Accepted::Repeated(job.id),
+        false => Accepted::New(job.id),
+    };
+    let expected = Enqueued::Stored(batch.iter().map(answer).collect());
+    assert_eq!(given.enqueue_all(batch.clone()).await, expected);
+    let new = batch.iter().map(|job| job.id).filter(|id| !old.iter().any(|old| old.id == *id));
+    let stored: Vec<JobId> = old.iter().map(|job| job.id).chain(new).collect();
+    assert_eq!(ids_of(&given.all().await)[1..], stored);
+    assert_eq!(given.count("mail", StateName::Queued).await, 36);
+    assert_eq!(ids(&given.reserve("mail", 99).await)[1..], stored);
 }

@@ -16,7 +16,7 @@ pub(super) fn tests() -> Vec<Test> {
 
 /// Returns the store with its values as they are stored.
 fn stored(given: &Given) -> &dyn Store {
-    given.store.encryption().map_or(&*given.store, Encryption::beneath)
+    given.store.extras().encryption.map_or(&*given.store, Encryption::beneath)
 }
 
 async fn read(given: &Given, job: &Job) -> Job {

@@ -35,6 +35,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(what_a_late_holder_tells_stands_although_the_same_turn_asks_for_more),
         test(settlements_are_answered_one_by_one_in_order),
         test(a_settlement_twice_in_one_call_is_written_once),
+        test(of_many_successes_only_those_under_a_current_fence_count),
         test(settling_nothing_is_answered_with_nothing),
         test(a_turn_settles_first_and_then_reserves),
         test(a_turn_without_an_ask_reserves_nothing),
@@ -323,6 +324,32 @@ async fn a_settlement_twice_in_one_call_is_written_once(given: Given) {
     let turn = given.store.settle(vec![settlement.clone(), settlement.clone()], None).await.unwrap();
     assert_eq!(turn.settled, [Settled::Done(StateName::Queued), Settled::Repeated]);
     assert_eq!(given.attempts(settlement.id()).await.len(), 1);
+}
+
+/// A store may write many successes with one statement.
+async fn of_many_successes_only_those_under_a_current_fence_count(given: Given) {
+    for over in [None, Some(0), Some(4), Some(11)] {
+        given.enqueue("mail", 12).await;
+        let reserved = given.reserve("mail", 12).await;
+        let batch: Vec<Settlement> =
+            reserved.into_iter().map(|reserved| decide(reserved, Verdict::Succeeded(None))).collect();
+        let mut answers = vec![Settled::Done(StateName::Succeeded); 12];
+        if let Some(over) = over {
+            given.write(batch[over].clone()).await;
+            answers[over] = Settled::Repeated;
+        }
+        let before = given.count("mail", StateName::Succeeded).await;
+        let turn = given.store.settle(batch.clone(), None).await.unwrap();
+        assert_eq!(turn.settled, answers);
+        let new = if over.is_some() { 11 } else { 12 };
+        assert_eq!(given.count("mail", StateName::Succeeded).await, before + new);
+        assert_eq!(given.count("mail", StateName::Running).await, 0);
+        for settlement in &batch {
+            let job = given.job(settlement.id()).await;
+            assert_eq!(job.state, State::Finished { at: given.now(), end: End::Succeeded });
+            assert_eq!(job.expires, settlement.retention().expiry(End::Succeeded, given.now()));
+        }
+    }
 }
 
 async fn settling_nothing_is_answered_with_nothing(given: Given) {

@@ -166,6 +166,18 @@ impl Settlement {
         self.failure.as_ref()
     }
 
+    /// The output of a job that succeeds.
+    #[must_use]
+    pub fn output(&self) -> Option<&Output> {
+        self.output.as_ref()
+    }
+
+    /// How long the job is kept after its end.
+    #[must_use]
+    pub fn retention(&self) -> Retention {
+        self.retention
+    }
+
     /// Returns the same settlement with its errors and its output in another form, such as encrypted.
     ///
     /// # Errors

@@ -57,7 +57,7 @@ pub(crate) async fn get(api: Api) -> Response {
         Build { version: env!("CARGO_PKG_VERSION"), os: std::env::consts::OS, arch: std::env::consts::ARCH };
     let document = Capabilities {
         build,
-        store: api.tenure().store().describe(),
+        store: api.tenure().store().about().place,
         features: features(&api),
         limits: bounds(),
         retention: retention(),

@@ -190,7 +190,7 @@ pub(crate) async fn version(api: Api) -> Response {
     };
     let told = Version {
         version: env!("CARGO_PKG_VERSION"),
-        store: api.tenure().store().describe(),
+        store: api.tenure().store().about().place,
         store_id,
         time_zones: Zone::database_version(),
         limits: limits.into(),

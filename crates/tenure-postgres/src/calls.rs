@@ -24,7 +24,6 @@ impl PostgresStore {
                 replied(self.set_timers(timers, starts), Reply::SetTimers)
             }
             Request::Fire { at_most } => replied(self.fire(at_most), Reply::Fire),
-            Request::ChangeTimer { name, act } => replied(self.change_timer(&name, act), Reply::ChangeTimer),
             Request::EditTimer { name, seen, edit } => {
                 replied(self.edit_timer(&name, seen, edit), Reply::EditTimer)
             }
@@ -53,12 +52,6 @@ impl PostgresStore {
             Request::Counts {} => replied(self.counts(), Reply::Counts),
             Request::Queues {} => replied(self.queues(), Reply::Queues),
             Request::Standing { id } => replied(self.standing(id), Reply::Standing),
-            Request::SetPaused { queue, paused } => {
-                replied(self.set_paused(&queue, paused), Reply::SetPaused)
-            }
-            Request::SetQueueLimit { queue, limit } => {
-                replied(self.set_queue_limit(&queue, limit), Reply::SetQueueLimit)
-            }
             Request::EditQueue { queue, edit } => replied(self.edit_queue(&queue, edit), Reply::EditQueue),
             Request::RemoveQueue { queue, seen } => {
                 replied(self.remove_queue(&queue, seen), Reply::RemoveQueue)
@@ -67,6 +60,20 @@ impl PostgresStore {
             Request::Limits { behind, at_most } => replied(self.limits(behind, at_most), Reply::Limits),
             Request::SetLimit { key, limit } => replied(self.set_limit(&key, limit), Reply::SetLimit),
             Request::Sizes {} => replied(self.sizes(), Reply::Sizes),
+            Request::Rest {} => replied(self.rest(), Reply::Rest),
+            Request::Unreadable { at_most } => replied(self.unreadable(at_most), Reply::Unreadable),
+            Request::KeysHeld { behind, at_most } => {
+                replied(self.keys_held(behind, at_most), Reply::KeysHeld)
+            }
+            Request::RecordsKept { behind, at_most } => {
+                replied(self.records_kept(behind, at_most), Reply::RecordsKept)
+            }
+            Request::EntriesKept { behind, at_most } => {
+                replied(self.entries_kept(behind, at_most), Reply::EntriesKept)
+            }
+            Request::BeginCopy {} => replied(self.begin_copy(), Reply::BeginCopy),
+            Request::TakeIn { items } => replied(self.take_in(items), Reply::TakeIn),
+            Request::EndCopy { end } => replied(self.end_copy(end), Reply::EndCopy),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use tenure_store::{Bulletin, Event, Hints, ParkingPlace};
+use tenure_store::{Bulletin, Event, Hints, ParkingPlace, Signal};
 use tokio::sync::{broadcast, watch};
 
 use crate::memory::Memory;
@@ -20,16 +20,8 @@ impl Listening {
 }
 
 impl Hints for Listening {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.hear(Bulletin::due)
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.hear(Bulletin::asked)
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.hear(Bulletin::freed)
+    fn signal(&self, signal: Signal) -> watch::Receiver<u64> {
+        self.hear(|bulletin| bulletin.signal(signal))
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_core::{Due, Fence, JobId, LeaseId, LeaseName, NewJob, Output};
-use tenure_store::{Accepted, Answer, Call, Enqueued, Fault, Held, Joint, Prepared, Refusal};
+use tenure_core::{Due, JobId, NewJob, Output};
+use tenure_store::{Accepted, Answer, Call, Enqueued, Fault, Held, Joint, Prepared, Refusal, TxnRequest};
 use uuid::Uuid;
 
 use crate::enqueue::is_ordinary;
@@ -86,34 +86,30 @@ fn read(id: JobId, answer: &str) -> Result<Result<Accepted, Refusal>, Fault> {
     })
 }
 
-impl Joint for PostgresStore {
-    fn prepare(&self, jobs: Vec<NewJob>, _: Vec<JobId>) -> Answer<'_, Prepared> {
-        Box::pin(async move {
-            let names = {
-                let lanes = self.memory.lanes();
-                let missing = jobs.iter().filter(|job| lanes.find(&job.queue, &job.kind).is_none());
-                let missing: BTreeSet<_> = missing.map(|job| (job.queue.clone(), job.kind.clone())).collect();
-                missing.into_iter().collect::<Vec<_>>()
-            };
-            let prepared = Prepared::new(jobs);
-            if names.is_empty() {
-                return Ok(prepared);
-            }
-            // They are not made in the user's transaction, which may last: who makes a lane keeps others from that.
-            self.ask(&self.tasks.others, move |link| {
-                Box::pin(async move {
-                    let (mut writing, _) = Writing::begin(link, Gate::Open, Vec::new()).await?;
-                    writing.make_lanes(names).await?;
-                    writing.commit().await
-                })
+impl PostgresStore {
+    /// Creates the lanes of jobs. Not in the transaction of the caller, which may last: a program that creates a lane
+    /// blocks others that want it.
+    async fn prepare_lanes(&self, jobs: &[NewJob]) -> Result<(), Fault> {
+        let names = {
+            let lanes = self.memory.lanes();
+            let missing = jobs.iter().filter(|job| lanes.find(&job.queue, &job.kind).is_none());
+            let missing: BTreeSet<_> = missing.map(|job| (job.queue.clone(), job.kind.clone())).collect();
+            missing.into_iter().collect::<Vec<_>>()
+        };
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.ask(&self.tasks.others, move |link| {
+            Box::pin(async move {
+                let (mut writing, _) = Writing::begin(link, Gate::Open, Vec::new()).await?;
+                writing.make_lanes(names).await?;
+                writing.commit().await
             })
-            .await?;
-            Ok(prepared)
         })
+        .await
     }
 
-    fn enqueue(&self, prepared: &Prepared) -> Result<Call, Fault> {
-        let jobs = prepared.jobs();
+    fn accept(&self, jobs: &[NewJob]) -> Result<Call, Fault> {
         let mut about = json!({ "jobs": jobs.iter().map(asked).collect::<Result<Vec<_>, _>>()? });
         let ids: BTreeSet<_> = jobs.iter().map(|job| job.id).collect();
         if ids.len() == jobs.len() && jobs.iter().all(is_ordinary) {
@@ -123,8 +119,7 @@ impl Joint for PostgresStore {
         Ok(self.call("accept_all(a, b, (a->>'now')::bigint)", about, args))
     }
 
-    fn enqueued(&self, prepared: &Prepared, answer: &str) -> Result<Enqueued, Fault> {
-        let jobs = prepared.jobs();
+    fn accepted(&self, jobs: &[NewJob], answer: &str) -> Result<Enqueued, Fault> {
         let (mut accepted, mut answers) = (Vec::with_capacity(jobs.len()), answer.split('\n'));
         for (index, job) in jobs.iter().enumerate() {
             let answer = answers.next().ok_or_else(|| unreadable("an answer of its function"))?;
@@ -139,17 +134,7 @@ impl Joint for PostgresStore {
         Ok(Enqueued::Stored(accepted))
     }
 
-    fn prepare_end<'a>(&'a self, held: &'a Held) -> Answer<'a, ()> {
-        let held = *held;
-        Box::pin(self.send(&self.tasks.standing, move |reply| (held, reply)))
-    }
-
-    fn complete(
-        &self,
-        held: &Held,
-        kept_for: Option<Duration>,
-        output: Option<&Output>,
-    ) -> Result<Call, Fault> {
+    fn complete(&self, held: Held, kept_for: Option<Duration>, output: Option<&Output>) -> Call {
         let about = json!({
             "seq": value::signed(held.seq),
             "id": value::of_job(held.id),
@@ -160,30 +145,56 @@ impl Joint for PostgresStore {
         });
         let function = "complete_job_quietly((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint,
              (a->>'kept_for')::bigint, CASE WHEN (a->>'output')::boolean THEN b END, a->>'place', (a->>'now')::bigint)";
-        Ok(self.call(function, about, output.map(|output| output.value.clone()).unwrap_or_default()))
+        self.call(function, about, output.map(|output| output.value.clone()).unwrap_or_default())
+    }
+}
+
+impl Joint for PostgresStore {
+    fn prepare(&self, request: TxnRequest) -> Answer<'_, Prepared> {
+        Box::pin(async move {
+            match &request {
+                TxnRequest::Enqueue { jobs, given: _ } => self.prepare_lanes(jobs).await?,
+                TxnRequest::Complete { held, .. } => {
+                    let held = *held;
+                    // Makes rows its own that other jobs share. If that fails, others wait for the transaction.
+                    let _ = self.send(&self.tasks.standing, move |reply| (held, reply)).await;
+                }
+                TxnRequest::CheckLease { .. } | TxnRequest::CheckJob { .. } => {}
+            }
+            Ok(Prepared::new(request))
+        })
     }
 
-    fn completed(&self, answer: &str) {
-        if !answer.is_empty() {
-            self.memory.followed.enter(answer);
+    fn statement(&self, prepared: &Prepared) -> Result<Call, Fault> {
+        Ok(match prepared.request() {
+            TxnRequest::Enqueue { jobs, given: _ } => self.accept(jobs)?,
+            TxnRequest::Complete { held, kept_for, output } => {
+                self.complete(*held, *kept_for, output.as_ref())
+            }
+            TxnRequest::CheckLease { name, id, fence } => {
+                let id = Uuid::from_bytes(*id.as_bytes());
+                let about =
+                    json!({ "name": name.as_str(), "id": id, "fence": value::signed(fence.number()) });
+                let function = "check_lease(a->>'name', (a->>'id')::uuid, (a->>'fence')::bigint,
+                     (a->>'now')::bigint)::text";
+                self.call(function, about, Vec::new())
+            }
+            TxnRequest::CheckJob { held } => {
+                let (seq, id) = (value::signed(held.seq), value::of_job(held.id));
+                let about = json!({ "seq": seq, "id": id, "fence": value::signed(held.fence.number()) });
+                let function =
+                    "check_job((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint)::text";
+                self.call(function, about, Vec::new())
+            }
+        })
+    }
+
+    fn answered(&self, prepared: &Prepared, answer: &str) -> Result<Enqueued, Fault> {
+        match prepared.request() {
+            TxnRequest::Enqueue { jobs, given: _ } => return self.accepted(jobs, answer),
+            TxnRequest::Complete { .. } if !answer.is_empty() => self.memory.followed.enter(answer),
+            TxnRequest::Complete { .. } | TxnRequest::CheckLease { .. } | TxnRequest::CheckJob { .. } => {}
         }
-    }
-
-    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Result<Call, Fault> {
-        let id = Uuid::from_bytes(*id.as_bytes());
-        let about = json!({ "name": name.as_str(), "id": id, "fence": value::signed(fence.number()) });
-        let function =
-            "check_lease(a->>'name', (a->>'id')::uuid, (a->>'fence')::bigint, (a->>'now')::bigint)::text";
-        Ok(self.call(function, about, Vec::new()))
-    }
-
-    fn check_job(&self, held: &Held) -> Result<Call, Fault> {
-        let (seq, id) = (value::signed(held.seq), value::of_job(held.id));
-        let about = json!({ "seq": seq, "id": id, "fence": value::signed(held.fence.number()) });
-        Ok(self.call(
-            "check_job((a->>'seq')::bigint, (a->>'id')::uuid, (a->>'fence')::bigint)::text",
-            about,
-            Vec::new(),
-        ))
+        Ok(Enqueued::Stored(Vec::new()))
     }
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::{NewJob, Settlement};
 use tenure_store::{
-    Answer, Caution, Change, Changed, Clock, Copies, Encryption, Enqueued, Fault, Hints, Joint, Measures,
-    Renew, Renewal, Reply as StoreReply, Report, Reported, Request, Reservation, Reserve, Rewrite, Selection,
-    Sizes, Store, Tended, Turn,
+    About, Answer, Change, Changed, Clock, Enqueued, Extras, Fault, Hints, Renew, Renewal,
+    Reply as StoreReply, Report, Reported, Request, Reservation, Reserve, Rewrite, Selection, Sizes, Store,
+    Tended, Turn,
 };
 use tokio::sync::mpsc;
 
@@ -234,32 +234,13 @@ impl Store for PostgresStore {
         self.database.time.clock()
     }
 
-    fn copies(&self) -> Option<&dyn Copies> {
-        Some(self)
+    fn about(&self) -> About {
+        let (place, cautions) = (self.database.describe(), self.database.cautions.clone());
+        About { place, engine: "postgres", cautions }
     }
 
-    fn describe(&self) -> String {
-        self.database.describe()
-    }
-
-    fn engine(&self) -> &'static str {
-        "postgres"
-    }
-
-    fn cautions(&self) -> Vec<Caution> {
-        self.database.cautions.clone()
-    }
-
-    fn joint(&self) -> Option<&dyn Joint> {
-        Some(self)
-    }
-
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        None
-    }
-
-    fn measures(&self) -> Option<&Measures> {
-        None
+    fn extras(&self) -> Extras<'_> {
+        Extras { joint: Some(self), ..Extras::default() }
     }
 
     fn close(&self) -> Answer<'_, ()> {

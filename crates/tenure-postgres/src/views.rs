@@ -11,13 +11,12 @@ use tenure_store::{
 use tokio_postgres::Row;
 
 use crate::agreed;
-use crate::fault::{Effect, unreadable};
+use crate::fault::unreadable;
 use crate::hosts;
 use crate::keyed;
 use crate::link::Link;
 use crate::listing::{self, Walk};
 use crate::listing_by_end;
-use crate::news::News;
 use crate::query::Query;
 use crate::rows::{self, Kept, Stored};
 use crate::store::PostgresStore;
@@ -53,10 +52,6 @@ const QUEUES: &str = "WITH RECURSIVE head AS (
              + coalesce(running, 0) + coalesce(succeeded, 0) + coalesce(failed, 0) + coalesce(cancelled, 0)), 0) FROM tally
          WHERE lane = ANY (ARRAY(SELECT id FROM lane WHERE queue = q.name))) > 0
      ORDER BY q.name";
-const SET_PAUSED: &str = "INSERT INTO queue (name, paused) VALUES ($1, $2)
-     ON CONFLICT (name) DO UPDATE SET paused = excluded.paused, gone = false
-         WHERE queue.paused <> excluded.paused OR queue.gone
-     RETURNING true";
 const QUEUE: &str = "SELECT paused, limit_to FROM queue WHERE name = $1 AND NOT gone";
 const AT_WORK: &str = "SELECT r.seq, r.holder, l.queue <> $1, r.lapse, j.id FROM running r
      CROSS JOIN LATERAL (SELECT queue FROM lane WHERE id = r.lane LIMIT 1) l
@@ -132,26 +127,6 @@ impl PostgresStore {
 
     pub(crate) fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
         Box::pin(self.read(move |link| Box::pin(standing(link, id))))
-    }
-
-    pub(crate) fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
-        let queue = queue.clone();
-        Box::pin(self.ask(&self.tasks.others, move |link| Box::pin(set_paused(link, queue, paused))))
-    }
-
-    pub(crate) fn set_queue_limit(&self, name: &QueueName, limit: Limit) -> Answer<'_, bool> {
-        let name = name.clone();
-        Box::pin(self.ask(&self.tasks.others, move |link| {
-            Box::pin(async move {
-                let mut tries = 0;
-                loop {
-                    let tried = keyed::set_queue_limit(link, &name, limit).await;
-                    if tried.is_ok() || !link.may_try_again(&mut tries).await {
-                        return tried;
-                    }
-                }
-            })
-        }))
     }
 
     pub(crate) fn edit_queue(&self, name: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
@@ -279,20 +254,6 @@ fn queue_info(row: &Row) -> Result<QueueInfo, Fault> {
     let limit = value::maybe_json(row, 2)?.unwrap_or_default();
     let terms = value::maybe_json(row, 6)?.unwrap_or_default();
     Ok(QueueInfo { name: value::queue(row, 0)?, paused: row.get(1), oldest_due, limit, terms })
-}
-
-async fn set_paused(link: &mut Link, queue: QueueName, paused: bool) -> Result<bool, Fault> {
-    let set = Query::new(SET_PAUSED).with(queue.as_str().to_owned()).with(paused);
-    let known = Query::new(QUEUE).with(queue.as_str().to_owned());
-    // A new queue that is not paused was not paused before, either.
-    let connection = link.connection().await?;
-    let before = connection.read(known).await?;
-    let answered = connection.run(&[set], Effect::Commits).await?;
-    let changed = answered.iter().any(|answered| !answered.rows.is_empty()) && (paused || !before.is_empty());
-    if changed && !paused {
-        link.memory.publish(News::of_due());
-    }
-    Ok(changed)
 }
 
 async fn standing(link: &mut Link, id: JobId) -> Result<Option<Standing>, Fault> {

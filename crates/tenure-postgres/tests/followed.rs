@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use common::{jobs, open};
 use own_postgres::Server;
 use tenure_postgres::{Options, PostgresStore};
-use tenure_store::{Enqueued, Hints, Jobs, Store};
+use tenure_store::{Enqueued, Hints, Jobs, Store, TxnRequest};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls, Transaction};
@@ -29,11 +29,11 @@ async fn user(server: &Server) -> Client {
 
 /// Stores a job in a transaction.
 async fn put(store: &Arc<PostgresStore>, tx: &Transaction<'_>, chance: u64) {
-    let (joint, jobs) = (store.joint().unwrap(), jobs(1, chance));
-    let jobs = joint.prepare(jobs, Vec::new()).await.unwrap();
-    let call = joint.enqueue(&jobs).unwrap();
+    let (joint, jobs) = (store.extras().joint.unwrap(), jobs(1, chance));
+    let jobs = joint.prepare(TxnRequest::Enqueue { jobs, given: Vec::new() }).await.unwrap();
+    let call = joint.statement(&jobs).unwrap();
     let answer: String = tx.query_one(&call.sql, &[&call.text, &call.bytes]).await.unwrap().get(0);
-    assert!(matches!(joint.enqueued(&jobs, &answer).unwrap(), Enqueued::Stored(_)));
+    assert!(matches!(joint.answered(&jobs, &answer).unwrap(), Enqueued::Stored(_)));
 }
 
 /// One that hears hints. What was said before has been heard.

@@ -17,8 +17,8 @@ use tenure_core::{
 };
 use tenure_postgres::{CheckInError, PostgresStore};
 use tenure_store::{
-    Call, Change, ChangeOutcome, Clock, Enqueued, Held, Jobs, ManualClock, Renew, Renewal, Report, Reported,
-    Selection, Settled, Store, Views,
+    Call, Change, ChangeOutcome, Clock, Enqueued, Held, Jobs, ManualClock, Prepared, Renew, Renewal, Report,
+    Reported, Selection, Settled, Store, TxnRequest, Views,
 };
 use tokio_postgres::{Client, Error};
 
@@ -55,6 +55,18 @@ async fn change(store: &PostgresStore, change: Change, ids: Vec<JobId>) -> Vec<C
 
 fn cancel() -> Change {
     Change::Cancel { grace: Duration::from_secs(30), reason: String::new() }
+}
+
+/// Prepares the end of a job. Returns the statement that ends it.
+async fn end(store: &PostgresStore, held: Held) -> Call {
+    let (joint, request) =
+        (store.extras().joint.unwrap(), TxnRequest::Complete { held, kept_for: None, output: None });
+    joint.statement(&joint.prepare(request).await.unwrap()).unwrap()
+}
+
+/// Returns the statement that checks in under a job.
+fn check(store: &PostgresStore, held: Held) -> Call {
+    store.extras().joint.unwrap().statement(&Prepared::new(TxnRequest::CheckJob { held })).unwrap()
 }
 
 async fn say(client: &Client, call: &Call) -> Result<(), Error> {
@@ -99,11 +111,9 @@ async fn neighbours_are_completed_by_two_transactions_neither_of_which_waits() {
     let (store, mut jobs) = granted(&s, &clock, 3).await;
     let third = jobs.remove(2);
     let clients = [user(&server().url()).await, user(&server().url()).await];
-    let joint = store.joint().unwrap();
     for (client, job) in clients.iter().zip(&jobs) {
         client.batch_execute("BEGIN; SET LOCAL lock_timeout = '1s'").await.unwrap();
-        joint.prepare_end(&held(job)).await.unwrap();
-        say(client, &joint.complete(&held(job), None, None).unwrap()).await.unwrap();
+        say(client, &end(&store, held(job)).await).await.unwrap();
     }
     assert_eq!(succeed(&store, vec![third]).await, [DONE], "nor does the third");
     clients[0].batch_execute("COMMIT").await.unwrap();
@@ -132,7 +142,7 @@ async fn an_end_is_prepared_while_a_turn_waits_for_the_transaction_that_wants_it
         while number(&client, waits).await == 0 {
             tokio::task::yield_now().await;
         }
-        store.joint().unwrap().prepare_end(&held(&jobs[0])).await.unwrap();
+        let _ = end(&store, held(&jobs[0])).await;
         client.batch_execute("COMMIT").await.unwrap();
     };
     let (turn, ()) = tokio::join!(turn, end);
@@ -341,10 +351,8 @@ async fn a_job_that_was_completed_does_not_run_again_because_somebody_wanted_it_
     let (s, clock) = (schema(), ManualClock::new());
     let (store, jobs) = granted(&s, &clock, 1).await;
     let (client, sql) = (user(&server().url()).await, user(&server().url()).await);
-    let joint = store.joint().unwrap();
     client.batch_execute("BEGIN").await.unwrap();
-    joint.prepare_end(&held(&jobs[0])).await.unwrap();
-    say(&client, &joint.complete(&held(&jobs[0]), None, None).unwrap()).await.unwrap();
+    say(&client, &end(&store, held(&jobs[0])).await).await.unwrap();
     let id = jobs[0].job().id;
     sql.batch_execute(&format!("SELECT {s}.cancel('{}')", uuid::Uuid::from_bytes(*id.as_bytes())))
         .await
@@ -372,15 +380,15 @@ async fn a_transaction_with_an_old_snapshot_does_not_check_in_for_a_job_that_was
     let (s, clock) = (schema(), ManualClock::new());
     let (store, jobs) = granted(&s, &clock, 2).await;
     let client = user(&server().url()).await;
-    let (joint, mine) = (store.joint().unwrap(), held(&jobs[0]));
+    let mine = held(&jobs[0]);
     client.batch_execute(OLD).await.unwrap();
     let at_once = Change::Cancel { grace: Duration::ZERO, reason: String::new() };
     assert_eq!(change(&store, at_once, vec![mine.id]).await, [ChangeOutcome::Asked]);
     assert_eq!(store.tend().await.unwrap().lapsed, 1, "its neighbour runs on");
-    let refused = say(&client, &joint.check_job(&mine).unwrap()).await.unwrap_err();
+    let refused = say(&client, &check(&store, mine)).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), "40001");
     client.batch_execute("ROLLBACK").await.unwrap();
-    let refused = say(&client, &joint.check_job(&mine).unwrap()).await.unwrap_err();
+    let refused = say(&client, &check(&store, mine)).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), tenure_postgres::LOST);
 }
 
@@ -390,22 +398,20 @@ async fn a_transaction_with_an_old_snapshot_begins_again_once() {
     let (s, clock) = (schema(), ManualClock::new());
     let (store, mut jobs) = granted(&s, &clock, 3).await;
     let client = user(&server().url()).await;
-    let joint = store.joint().unwrap();
     client.batch_execute(OLD).await.unwrap();
     assert_eq!(succeed(&store, vec![jobs.remove(0)]).await, [DONE]);
-    let refused = say(&client, &joint.check_job(&held(&jobs[0])).unwrap()).await.unwrap_err();
+    let refused = say(&client, &check(&store, held(&jobs[0]))).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), "40001");
     client.batch_execute("ROLLBACK").await.unwrap();
     client.batch_execute(OLD).await.unwrap();
-    say(&client, &joint.check_job(&held(&jobs[0])).unwrap()).await.unwrap();
+    say(&client, &check(&store, held(&jobs[0]))).await.unwrap();
     assert_eq!(succeed(&store, vec![jobs.remove(1)]).await, [DONE], "nobody waits for it");
     client.batch_execute("COMMIT").await.unwrap();
     let mut tries = 0;
     loop {
         tries += 1;
         client.batch_execute(OLD).await.unwrap();
-        joint.prepare_end(&held(&jobs[0])).await.unwrap();
-        match say(&client, &joint.complete(&held(&jobs[0]), None, None).unwrap()).await {
+        match say(&client, &end(&store, held(&jobs[0])).await).await {
             Ok(()) => break,
             Err(error) => assert_eq!((error.code().unwrap().code(), tries), ("40001", 1)),
         }
@@ -440,9 +446,7 @@ async fn who_has_lost_a_job_neither_checks_in_nor_completes_it() {
     let checked = store.check_in().job(&transaction, &held(&jobs[0])).await;
     assert!(matches!(checked, Err(CheckInError::Lost)), "{checked:?}");
     drop(transaction);
-    let joint = store.joint().unwrap();
-    joint.prepare_end(&held(&jobs[0])).await.unwrap();
-    let refused = say(&client, &joint.complete(&held(&jobs[0]), None, None).unwrap()).await.unwrap_err();
+    let refused = say(&client, &end(&store, held(&jobs[0])).await).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), tenure_postgres::LOST);
     assert_schema_agrees(&server().url(), &s).await;
 }

@@ -43,7 +43,7 @@ async fn jobs_leases_and_timers_work_behind_a_pooler_that_shares_its_servers() {
     let pooler = server.pooler(&["default_pool_size=4"]).unwrap();
     let strangers = strangers(&pooler);
     let (one, two) = (open(&pooler, "behind").await, open(&pooler, "behind").await);
-    assert!(one.describe().ends_with("behind a pooler"), "{}", one.describe());
+    assert!(one.about().place.ends_with("behind a pooler"), "{}", one.about().place);
 
     one.enqueue(jobs(200, 1)).await.unwrap();
     two.enqueue(jobs(200, 2)).await.unwrap();
@@ -151,7 +151,7 @@ async fn programs_before_and_behind_a_pooler_share_a_store() {
     let pooler = server.pooler(&["default_pool_size=2"]).unwrap();
     let behind = open(&pooler, "tenure").await;
     let before = PostgresStore::open(&server.url(), options("tenure"), None).await.unwrap();
-    assert!(!before.describe().contains("pooler"), "{}", before.describe());
+    assert!(!before.about().place.contains("pooler"), "{}", before.about().place);
     let mut due = before.due();
     // What one behind a pooler does is heard by others.
     behind.enqueue(jobs(10, 1)).await.unwrap();

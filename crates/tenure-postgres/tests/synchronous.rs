@@ -11,7 +11,9 @@ use std::time::Duration;
 use own_postgres::Server;
 use tenure_core::{Args, Fence, LeaseOutcome, NewJob};
 use tenure_postgres::PostgresStore;
-use tenure_store::{Accepted, Enqueued, Fault, Hints, Jobs, Leases, ManualClock, Prepared, Refusal, Store};
+use tenure_store::{
+    Accepted, Enqueued, Fault, Hints, Jobs, Leases, ManualClock, Prepared, Refusal, Store, TxnRequest,
+};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -173,14 +175,16 @@ fn repeated(number: u64) -> Result<Enqueued, Fault> {
 /// Stores a job in a transaction of a user's own, whose commit waits.
 async fn commit_with_a_job(held: &HeldUp, number: u64) -> JoinHandle<()> {
     let (mut client, store, jobs) =
-        (user(&held.server.url()).await, Arc::clone(&held.one), Prepared::new(new_jobs(number, 1)));
+        (user(&held.server.url()).await, Arc::clone(&held.one), new_jobs(number, 1));
+    let id = jobs[0].id;
+    let jobs = Prepared::new(TxnRequest::Enqueue { jobs, given: Vec::new() });
     client.batch_execute("SET synchronous_commit = on").await.unwrap();
-    let call = store.joint().unwrap().enqueue(&jobs).unwrap();
+    let call = store.extras().joint.unwrap().statement(&jobs).unwrap();
     tokio::spawn(async move {
         let tx = client.transaction().await.unwrap();
         let answer: String = tx.query_one(&call.sql, &[&call.text, &call.bytes]).await.unwrap().get(0);
-        let enqueued = store.joint().unwrap().enqueued(&jobs, &answer).unwrap();
-        assert_eq!(enqueued, Enqueued::Stored(vec![Accepted::New(jobs.jobs()[0].id)]));
+        let enqueued = store.extras().joint.unwrap().answered(&jobs, &answer).unwrap();
+        assert_eq!(enqueued, Enqueued::Stored(vec![Accepted::New(id)]));
         tx.commit().await.unwrap();
     })
 }

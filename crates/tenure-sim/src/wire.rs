@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tenure_store::{
-    Answer, Bulletin, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, Measures, ParkingPlace,
-    Reply, Request, Store,
+    About, Answer, Bulletin, Clock, Event, Extras, Fault, Hints, ParkingPlace, Reply, Request, Signal, Store,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -179,16 +178,8 @@ impl fmt::Debug for Wire {
 }
 
 impl Hints for Heard {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.bulletin.due()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.bulletin.asked()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.bulletin.freed()
+    fn signal(&self, signal: Signal) -> watch::Receiver<u64> {
+        self.bulletin.signal(signal)
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
@@ -217,32 +208,13 @@ impl Store for Wire {
         Arc::clone(&self.clock) as Arc<dyn Clock>
     }
 
-    fn describe(&self) -> String {
-        format!("the store as {} sees it", self.who)
+    fn about(&self) -> About {
+        let place = format!("the store as {} sees it", self.who);
+        About { place, engine: "simulated", cautions: Vec::new() }
     }
 
-    fn engine(&self) -> &'static str {
-        "simulated"
-    }
-
-    fn cautions(&self) -> Vec<Caution> {
-        Vec::new()
-    }
-
-    fn joint(&self) -> Option<&dyn Joint> {
-        None
-    }
-
-    fn copies(&self) -> Option<&dyn Copies> {
-        None
-    }
-
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        None
-    }
-
-    fn measures(&self) -> Option<&Measures> {
-        None
+    fn extras(&self) -> Extras<'_> {
+        Extras::default()
     }
 
     fn close(&self) -> Answer<'_, ()> {

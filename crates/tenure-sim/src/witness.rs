@@ -10,9 +10,9 @@ use tenure_core::{
     Fence, Job, JobId, Key, LeaseOutcome, Limit, NewJob, QueueName, Reserved, Settlement, Terms,
 };
 use tenure_store::{
-    Accepted, Answer, Caution, Change, Changed, Clock, Copies, Encryption, Enqueued, Fault, Hints, Joint,
-    LeaseWish, LedgerAsk, Measures, Order, Refusal, Renew, Renewal, Reply, Report, Reported, Request,
-    Reservation, Reserve, Selection, Settled, Store, Tended, Turn, replied,
+    About, Accepted, Answer, Change, Changed, Clock, Enqueued, Extras, Fault, Hints, LeaseWish, LedgerAsk,
+    Order, QueueEdit, QueueEdited, Refusal, Renew, Renewal, Reply, Report, Reported, Request, Reservation,
+    Reserve, Selection, Settled, Store, Tended, Turn, replied,
 };
 
 use crate::asks::ask_in;
@@ -273,22 +273,21 @@ impl Witness {
         })
     }
 
-    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
+    fn edit_queue(&self, queue: &QueueName, edit: QueueEdit) -> Answer<'_, QueueEdited> {
         let queue = queue.clone();
         Box::pin(async move {
-            let changed = self.store.set_paused(&queue, paused).await?;
-            self.note(What::Paused { queue, paused });
-            Ok(changed)
-        })
-    }
-
-    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
-        let queue = queue.clone();
-        Box::pin(async move {
-            let changed = self.store.set_queue_limit(&queue, limit).await?;
-            self.book.companions().limit(&queue);
-            self.note(What::QueueLimitSet { queue, limit });
-            Ok(changed)
+            let edited = self.store.edit_queue(&queue, edit.clone()).await?;
+            if let QueueEdited::Otherwise(_) = edited {
+                return Ok(edited);
+            }
+            if let Some(paused) = edit.paused {
+                self.note(What::Paused { queue: queue.clone(), paused });
+            }
+            if let Some(limit) = edit.limit {
+                self.book.companions().limit(&queue);
+                self.note(What::QueueLimitSet { queue, limit });
+            }
+            Ok(edited)
         })
     }
 
@@ -318,16 +317,10 @@ impl Store for Witness {
                 replied(self.set_timers(timers, starts), Reply::SetTimers)
             }
             Request::Fire { at_most } => replied(self.fire(at_most), Reply::Fire),
-            Request::ChangeTimer { name, act } => replied(self.change_timer(&name, act), Reply::ChangeTimer),
             Request::EditTimer { name, seen, edit } => {
                 replied(self.edit_timer(&name, seen, edit), Reply::EditTimer)
             }
-            Request::SetPaused { queue, paused } => {
-                replied(self.set_paused(&queue, paused), Reply::SetPaused)
-            }
-            Request::SetQueueLimit { queue, limit } => {
-                replied(self.set_queue_limit(&queue, limit), Reply::SetQueueLimit)
-            }
+            Request::EditQueue { queue, edit } => replied(self.edit_queue(&queue, edit), Reply::EditQueue),
             Request::SetLimit { key, limit } => replied(self.set_limit(&key, limit), Reply::SetLimit),
             other => self.store.call(other),
         }
@@ -341,32 +334,12 @@ impl Store for Witness {
         self.store.clock()
     }
 
-    fn describe(&self) -> String {
-        self.store.describe()
+    fn about(&self) -> About {
+        self.store.about()
     }
 
-    fn engine(&self) -> &'static str {
-        self.store.engine()
-    }
-
-    fn cautions(&self) -> Vec<Caution> {
-        Vec::new()
-    }
-
-    fn joint(&self) -> Option<&dyn Joint> {
-        None
-    }
-
-    fn copies(&self) -> Option<&dyn Copies> {
-        None
-    }
-
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        None
-    }
-
-    fn measures(&self) -> Option<&Measures> {
-        None
+    fn extras(&self) -> Extras<'_> {
+        Extras::default()
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -3,9 +3,9 @@
 use tenure_sim::{Setup, StoreKind};
 
 /// Seeds that run twice on the memory store.
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 6;
 /// Seeds that run twice on SQLite, which takes longer.
-const SQLITE_SEEDS: u64 = 3;
+const SQLITE_SEEDS: u64 = 2;
 
 fn trace(store: StoreKind, seed: u64) -> Vec<String> {
     Setup { whole_trace: true, ..Setup::on(store, seed) }.run().trace

@@ -3,16 +3,22 @@
 use std::path::Path;
 
 use rusqlite::{Connection, Result};
-use tenure_core::{QueueName, Settlement, Timestamp};
+use tenure_core::{Settlement, Timestamp};
+use tenure_store::engine::{self, at_once};
 use tenure_store::{Reply, Request, Reservation, Reserve, Turn};
 
 use crate::fault::unreadable;
 use crate::writing::Writing;
-use crate::{apps, hosts, key_views, leases, ledger, records, sizes, timers, views};
+use crate::{apps, copying, hosts, key_views, leases, ledger, records, repair, sizes, timers, views};
 
 /// Looks up the reply to a view.
 #[allow(clippy::wildcard_enum_match_arm, reason = "callers send only views")]
-pub(crate) fn look_up(conn: &Connection, path: &Path, request: &Request, now: Timestamp) -> Result<Reply> {
+pub(crate) fn look_up(
+    conn: &Connection,
+    (path, is_new_backup): (&Path, bool),
+    request: &Request,
+    now: Timestamp,
+) -> Result<Reply> {
     Ok(match request {
         Request::LeaseInfo { name } => Reply::LeaseInfo(leases::info(conn, name, now)?),
         Request::Leases { ask } => Reply::Leases(leases::page(conn, ask, now)?),
@@ -38,6 +44,17 @@ pub(crate) fn look_up(conn: &Connection, path: &Path, request: &Request, now: Ti
             Reply::Limits(key_views::limits(conn, behind.as_ref(), *at_most)?)
         }
         Request::Sizes {} => Reply::Sizes(sizes::look(conn, path)?),
+        Request::Rest {} => Reply::Rest(copying::rest(conn, is_new_backup)?),
+        Request::Unreadable { at_most } => Reply::Unreadable(repair::sentences(conn, *at_most)?),
+        Request::KeysHeld { behind, at_most } => {
+            Reply::KeysHeld(copying::keys_held(conn, *behind, *at_most)?)
+        }
+        Request::RecordsKept { behind, at_most } => {
+            Reply::RecordsKept(records::records_kept(conn, behind.as_ref(), *at_most)?)
+        }
+        Request::EntriesKept { behind, at_most } => {
+            Reply::EntriesKept(records::entries_kept(conn, behind.as_ref(), *at_most)?)
+        }
         other => return Err(unreadable(format_args!("`{}` is not a view", other.operation().name()))),
     })
 }
@@ -55,10 +72,6 @@ impl Writing<'_> {
             Request::Rewrite { rewrites } => Reply::Rewrite(self.rewrite_values(rewrites)?),
             Request::Change { change, selection } => Reply::Change(self.change(change, selection)?),
             Request::Tend {} => Reply::Tend(self.tend()?),
-            Request::SetPaused { queue, paused } => Reply::SetPaused(self.set_paused(queue, *paused)?),
-            Request::SetQueueLimit { queue, limit } => {
-                Reply::SetQueueLimit(self.set_queue_limit(queue, *limit)?)
-            }
             Request::EditQueue { queue, edit } => Reply::EditQueue(self.edit_queue(queue, edit)?),
             Request::RemoveQueue { queue, seen } => Reply::RemoveQueue(self.remove_queue(queue, seen)?),
             Request::SetLimit { key, limit } => {
@@ -77,11 +90,21 @@ impl Writing<'_> {
             Request::PruneLedger { before } => Reply::PruneLedger(self.prune_ledger(*before)?),
             Request::SetTimers { timers, starts } => Reply::SetTimers(self.set_timers(timers, *starts)?),
             Request::Fire { at_most } => Reply::Fire(self.fire(*at_most)?),
-            Request::ChangeTimer { name, act } => Reply::ChangeTimer(self.change_timer(name, act)?),
             Request::EditTimer { name, seen, edit } => Reply::EditTimer(self.edit_timer(name, seen, edit)?),
             Request::PruneSlots { before } => Reply::PruneSlots(self.prune_slots(*before)?),
-            Request::WriteRecords { writes } => Reply::WriteRecords(self.write_records(writes)?),
+            Request::WriteRecords { writes } => {
+                Reply::WriteRecords(at_once(engine::records::write(self, writes))?)
+            }
             Request::ClaimApp { app, program, host } => Reply::ClaimApp(self.claim_app(app, program, *host)?),
+            Request::BeginCopy {} => Reply::BeginCopy(self.begin_copy()?),
+            Request::TakeIn { items } => {
+                self.take_in(items)?;
+                Reply::TakeIn(())
+            }
+            Request::EndCopy { end } => {
+                self.end_copy(*end)?;
+                Reply::EndCopy(())
+            }
             view => return Err(unreadable(format_args!("`{}` writes nothing", view.operation().name()))),
         })
     }
@@ -90,11 +113,5 @@ impl Writing<'_> {
         let settled = self.settle(settlements)?;
         let reservation = then.map_or(Ok(Reservation::default()), |ask| self.reserve(ask))?;
         Ok(Turn { settled, reservation })
-    }
-
-    pub(crate) fn set_paused(&mut self, queue: &QueueName, paused: bool) -> Result<bool> {
-        let changed = self.memory.lanes.set_paused(self.conn, queue, paused)?;
-        self.news.due |= changed && !paused;
-        Ok(changed)
     }
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::Result;
 use tenure_core::limits;
-use tenure_store::{CopyEnd, Fault, Item, Reply, Request, TimerAct, TimerEdit};
+use tenure_store::{Fault, Reply, Request, TimerAct, TimerEdit};
 use tokio::sync::oneshot;
 
 use crate::writing::Writing;
@@ -43,9 +43,6 @@ impl<T> Pending<T> {
 #[allow(clippy::large_enum_variant, reason = "nearly all commands are calls")]
 pub(crate) enum Command {
     Call(Request, Pending<Reply>),
-    BeginCopy(Pending<Option<String>>),
-    TakeIn(Vec<Item>, Pending<()>),
-    EndCopy(CopyEnd, Pending<()>),
     /// Look for writes of another process.
     Look,
     /// The last one.
@@ -57,8 +54,7 @@ impl Command {
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Call(request, _) => weight(request),
-            Self::TakeIn(items, _) => items.len(),
-            Self::BeginCopy(_) | Self::EndCopy(..) | Self::Look | Self::Close(_) => 1,
+            Self::Look | Self::Close(_) => 1,
         }
     }
 
@@ -66,9 +62,6 @@ impl Command {
     pub(crate) fn write(&mut self, writing: &mut Writing<'_>) -> Result<()> {
         match self {
             Self::Call(request, pending) => pending.keep(writing.perform(request)),
-            Self::BeginCopy(pending) => pending.keep(writing.begin_copy()),
-            Self::TakeIn(items, pending) => pending.keep(writing.take_in(items)),
-            Self::EndCopy(end, pending) => pending.keep(writing.end_copy(*end)),
             Self::Look => Ok(()),
             Self::Close(pending) => pending.keep(Ok(())),
         }
@@ -78,8 +71,7 @@ impl Command {
     pub(crate) fn answer(self, fate: std::result::Result<(), Fault>) {
         match self {
             Self::Call(_, pending) => pending.tell(fate),
-            Self::BeginCopy(pending) => pending.tell(fate),
-            Self::TakeIn(_, pending) | Self::EndCopy(_, pending) | Self::Close(pending) => pending.tell(fate),
+            Self::Close(pending) => pending.tell(fate),
             Self::Look => {}
         }
     }
@@ -101,11 +93,11 @@ fn weight(request: &Request) -> usize {
         Request::PruneLedger { .. } => limits::PRUNE_LEDGER,
         Request::SetTimers { timers, .. } => timers.len(),
         Request::Fire { at_most } => FIRED_ROWS * (*at_most).min(limits::FIRE_TIMERS),
-        Request::ChangeTimer { act: TimerAct::Backfill { .. }, .. }
-        | Request::EditTimer { edit: TimerEdit::Act(TimerAct::Backfill { .. }), .. } => {
+        Request::EditTimer { edit: TimerEdit::Act(TimerAct::Backfill { .. }), .. } => {
             FIRED_ROWS * limits::CATCH_UP_JOBS
         }
         Request::PruneSlots { .. } => limits::PRUNE_SLOTS,
+        Request::TakeIn { items } => items.len(),
         Request::WriteRecords { writes } => 1 + writes.records.len() + writes.entries.len(),
         _ => 1,
     }

@@ -7,8 +7,8 @@ use tenure_store::{Accepted, Enqueued, Happening, Refusal};
 use crate::dependencies::Waits;
 use crate::queue_terms::Room;
 use crate::rows::{Stored, find, seq_of};
-use crate::value;
 use crate::writing::Writing;
+use crate::{together, value};
 
 const INSERT: &str = "INSERT INTO job (seq, id, lane, priority, due, created, singly, terms, args)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING";
@@ -26,6 +26,16 @@ struct Unplaced {
     first_seq: Option<i64>,
     in_line: bool,
     in_diary: bool,
+}
+
+impl Unplaced {
+    /// Notes the seq of a job, or of the first of some, and returns their state.
+    fn add(&mut self, seq: i64, is_due: bool) -> StateName {
+        self.first_seq.get_or_insert(seq);
+        self.in_line |= is_due;
+        self.in_diary |= !is_due;
+        if is_due { StateName::Queued } else { StateName::Scheduled }
+    }
 }
 
 /// What came of storing one job.
@@ -52,20 +62,40 @@ impl Writing<'_> {
         let mut insert = self.conn.prepare_cached(INSERT)?;
         let mut unplaced = Unplaced::default();
         let mut accepted = Vec::with_capacity(batch.len());
-        for (index, new) in batch.iter().enumerate() {
-            let filled = self.filled(new);
-            let new = filled.as_ref().unwrap_or(new);
-            match self.accept(new, room, &mut insert, &mut unplaced)? {
-                Ok(answer) => accepted.push(answer),
-                Err(refusal) => {
-                    self.back_to(mark)?;
-                    return Ok(Enqueued::Refused { index, refusal });
+        for jobs in batch.chunks(together::JOBS) {
+            if self.accept_together(jobs, &mut unplaced)? {
+                accepted.extend(jobs.iter().map(|new| Accepted::New(new.id)));
+                continue;
+            }
+            for new in jobs {
+                let filled = self.filled(new);
+                let new = filled.as_ref().unwrap_or(new);
+                match self.accept(new, room, &mut insert, &mut unplaced)? {
+                    Ok(answer) => accepted.push(answer),
+                    Err(refusal) => {
+                        self.back_to(mark)?;
+                        return Ok(Enqueued::Refused { index: accepted.len(), refusal });
+                    }
                 }
             }
         }
         self.place_new(&mut unplaced)?;
         self.keep(&mark)?;
         Ok(Enqueued::Stored(accepted))
+    }
+
+    /// Accepts jobs that one statement can store. Stores none and returns `false` if it cannot, or if an id is taken.
+    fn accept_together(&mut self, jobs: &[NewJob], unplaced: &mut Unplaced) -> Result<bool> {
+        let Some(first) = jobs.first().filter(|_| self.are_alike(jobs)) else { return Ok(false) };
+        let Some(lane) = self.memory.lanes.find(&first.queue, &first.kind) else { return Ok(false) };
+        let Some(seq) = self.insert_together(jobs, lane)? else { return Ok(false) };
+        let state = unplaced.add(seq, first.due.at(self.now) <= self.now);
+        self.memory.lanes.count(lane, state, value::bound(jobs.len()))?;
+        self.memory.lanes.ensure_queue(self.conn, &first.queue)?;
+        for new in jobs {
+            self.tell(lane, new.id, || Happening::Enqueued)?;
+        }
+        Ok(true)
     }
 
     fn accept(
@@ -179,11 +209,7 @@ impl Writing<'_> {
             let job = new.accepted(value::seq(seq)?, self.now);
             self.place_singly(Stored { job, lane, begun: false }, waits.unwrap_or_default())?;
         } else {
-            let is_due = due <= self.now;
-            unplaced.first_seq.get_or_insert(seq);
-            unplaced.in_line |= is_due;
-            unplaced.in_diary |= !is_due;
-            let state = if is_due { StateName::Queued } else { StateName::Scheduled };
+            let state = unplaced.add(seq, due <= self.now);
             self.memory.lanes.count(lane, state, 1)?;
         }
         self.memory.lanes.ensure_queue(self.conn, &new.queue)?;

@@ -88,6 +88,7 @@ mod taken;
 mod tend;
 mod threads;
 mod timers;
+mod together;
 mod transition;
 mod value;
 mod views;

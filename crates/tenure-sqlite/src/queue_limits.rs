@@ -6,13 +6,12 @@ use tenure_core::{Limit, Meter, QueueName, Timestamp};
 use crate::writing::Writing;
 
 impl Writing<'_> {
-    /// Bounds the jobs of a queue; answers whether that changed anything.
-    pub(crate) fn set_queue_limit(&mut self, queue: &QueueName, limit: Limit) -> Result<bool> {
+    /// Limits the jobs of a queue.
+    pub(crate) fn set_queue_limit(&mut self, queue: &QueueName, limit: Limit) -> Result<()> {
         let before = self.memory.lanes.meter(self.conn, queue)?;
         let bucket = before.unwrap_or(Meter::new(Limit::default())).limited(limit, self.now).bucket;
-        let changed = self.memory.lanes.set_limit(self.conn, queue, limit, bucket)?;
-        self.news.due |= changed;
-        Ok(changed)
+        self.news.due |= self.memory.lanes.set_limit(self.conn, queue, limit, bucket)?;
+        Ok(())
     }
 
     /// How many jobs of a queue may be granted now, if so many are wanted.

@@ -26,7 +26,7 @@ impl Writing<'_> {
         let QueueAgreed { paused, limit, terms } = edit.after(before.clone().unwrap_or_default());
         self.memory.lanes.set_terms(self.conn, name, terms)?;
         self.set_queue_limit(name, limit)?;
-        self.set_paused(name, paused)?;
+        self.news.due |= self.memory.lanes.set_paused(self.conn, name, paused)? && !paused;
         Ok(QueueEdited::Done { before })
     }
 

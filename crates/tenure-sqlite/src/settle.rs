@@ -33,12 +33,21 @@ impl Writing<'_> {
         let mut succeed = conn.prepare_cached(SUCCEED)?;
         let mut settled = Vec::with_capacity(settlements.len());
         let mut wait_gated = Vec::new();
-        for settlement in settlements {
-            let answer = match self.succeed(settlement, &mut succeed)? {
-                Some(answer) => answer,
-                None => self.settle_one(settlement, settled.len(), &mut wait_gated)?,
-            };
-            settled.push(answer);
+        let mut left = settlements;
+        while !left.is_empty() {
+            let (alike, behind) = left.split_at(self.alike(left).max(1));
+            left = behind;
+            if self.succeed_together(alike)? {
+                settled.resize(settled.len() + alike.len(), Settled::Done(StateName::Succeeded));
+                continue;
+            }
+            for settlement in alike {
+                let answer = match self.succeed(settlement, &mut succeed)? {
+                    Some(answer) => answer,
+                    None => self.settle_one(settlement, settled.len(), &mut wait_gated)?,
+                };
+                settled.push(answer);
+            }
         }
         for (index, seq) in wait_gated {
             // What was settled after it may have moved it: its state now is told.
@@ -73,18 +82,23 @@ impl Writing<'_> {
         if written == 0 {
             return Ok(None);
         }
+        self.succeeded(&grant)?;
+        Ok(Some(Settled::Done(StateName::Succeeded)))
+    }
+
+    /// Counts a success that is written, and lets others go on.
+    pub(crate) fn succeeded(&mut self, grant: &Grant) -> Result<()> {
         self.memory.lanes.count(grant.lane, StateName::Running, -1)?;
         self.memory.lanes.count(grant.lane, StateName::Succeeded, 1)?;
-        self.note_end(seq, id, Some(code::SUCCEEDED))?;
+        self.note_end(grant.seq, grant.id, Some(code::SUCCEEDED))?;
         if grant.has_needs {
-            self.keep_no_more_for(seq)?;
+            self.keep_no_more_for(grant.seq)?;
         }
         if grant.limit.is_some() || grant.chain.is_some() {
-            self.end_keyed(&grant)?;
+            self.end_keyed(grant)?;
         }
         self.call_for_room(grant.lane)?;
-        self.tell_became(grant.lane, id, StateName::Succeeded, None)?;
-        Ok(Some(Settled::Done(StateName::Succeeded)))
+        self.tell_became(grant.lane, grant.id, StateName::Succeeded, None)
     }
 
     /// What the end of a granted job means to those that share its keys.

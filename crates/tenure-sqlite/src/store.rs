@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rusqlite::Connection;
 use tenure_core::Timestamp;
 use tenure_store::{
-    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Finding, Fired, Hints, Joint, Measures,
-    Reply, Request, Steps, Store,
+    About, Answer, Bulletin, Clock, Extras, Fault, Finding, Fired, Hints, Reply, Request, Steps, Store,
 };
 
 use crate::command::{Command, Pending};
@@ -179,8 +178,10 @@ impl SqliteStore {
     async fn perform(&self, request: Request) -> Result<Reply, Fault> {
         request.check()?;
         if request.operation().is_view() {
-            let path = self.path.clone();
-            return self.read(move |conn, now| calls::look_up(conn, &path, &request, now)).await;
+            let (path, is_new_backup) = (self.path.clone(), self.is_new_backup);
+            let look =
+                move |conn: &Connection, now| calls::look_up(conn, (&path, is_new_backup), &request, now);
+            return self.read(look).await;
         }
         if let Request::Fire { .. } = request
             && let Some(nothing) = self.fires_nothing().await?
@@ -213,40 +214,26 @@ impl Store for SqliteStore {
         Arc::clone(&self.clock)
     }
 
-    fn copies(&self) -> Option<&dyn Copies> {
-        Some(self)
-    }
-
-    fn describe(&self) -> String {
-        if let Executor::Inline(_) = self.executor {
-            return "SQLite database in memory; everything is lost when the program ends".to_owned();
-        }
+    fn about(&self) -> About {
         let synchronous = self.options.durability.synchronous();
-        format!("SQLite file {} (WAL, synchronous {synchronous})", self.path.display())
-    }
-
-    fn engine(&self) -> &'static str {
-        "sqlite"
-    }
-
-    fn cautions(&self) -> Vec<Caution> {
-        match self.way {
+        let place = match self.executor {
+            Executor::Inline(_) => {
+                "SQLite database in memory; everything is lost when the program ends".to_owned()
+            }
+            Executor::Threads(_) => {
+                format!("SQLite file {} (WAL, synchronous {synchronous})", self.path.display())
+            }
+        };
+        let cautions = match self.way {
             Way::Writes => private::cautions(&self.path),
             // A user who may only look is not the one who can change the permissions.
             Way::Looks => Vec::new(),
-        }
+        };
+        About { place, engine: "sqlite", cautions }
     }
 
-    fn joint(&self) -> Option<&dyn Joint> {
-        None
-    }
-
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        None
-    }
-
-    fn measures(&self) -> Option<&Measures> {
-        None
+    fn extras(&self) -> Extras<'_> {
+        Extras::default()
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -175,6 +175,11 @@ impl<'w> Writing<'w> {
 
     /// The next place in the order of acceptance.
     pub(crate) fn next_seq(&mut self) -> Result<i64> {
+        self.next_seqs(1)
+    }
+
+    /// The first of so many next places in the order of acceptance.
+    pub(crate) fn next_seqs(&mut self, jobs: i64) -> Result<i64> {
         let last = match self.memory.last_seq {
             Some(last) => last,
             None => self.conn.query_row(
@@ -183,7 +188,7 @@ impl<'w> Writing<'w> {
                 |row| row.get(0),
             )?,
         };
-        self.memory.last_seq = Some(last + 1);
+        self.memory.last_seq = Some(last + jobs);
         Ok(last + 1)
     }
 

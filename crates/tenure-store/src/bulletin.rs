@@ -58,17 +58,21 @@ pub enum Happening {
     Deleted,
 }
 
+/// A signal to look at the store. Each counts up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// Something may have become due.
+    Due,
+    /// A holder may have been asked to stop.
+    Asked,
+    /// A lease became free, or will be free sooner than its last answer said. A lease that lapses gives no signal.
+    Freed,
+}
+
 /// What a store lets others listen to. All of it may be lost, late or early.
 pub trait Hints {
-    /// Changes whenever something may have become due.
-    fn due(&self) -> watch::Receiver<u64>;
-
-    /// Changes whenever a holder may have been asked to stop.
-    fn asked(&self) -> watch::Receiver<u64>;
-
-    /// Changes whenever somebody has made a lease free, or free sooner than was said. That one lapses is
-    /// not called out: it was said when it would.
-    fn freed(&self) -> watch::Receiver<u64>;
+    /// Returns the counter of a signal.
+    fn signal(&self, signal: Signal) -> watch::Receiver<u64>;
 
     /// What happens, as far as this program can see it. A listener that falls behind misses some.
     fn events(&self) -> broadcast::Receiver<Arc<Event>>;
@@ -78,6 +82,21 @@ pub trait Hints {
 
     /// Sends a parked claim with the next notification that something may be due; see [`park`](crate::park).
     fn park(&self, place: Weak<Place>);
+
+    /// Returns the counter of [`Signal::Due`].
+    fn due(&self) -> watch::Receiver<u64> {
+        self.signal(Signal::Due)
+    }
+
+    /// Returns the counter of [`Signal::Asked`].
+    fn asked(&self) -> watch::Receiver<u64> {
+        self.signal(Signal::Asked)
+    }
+
+    /// Returns the counter of [`Signal::Freed`].
+    fn freed(&self) -> watch::Receiver<u64> {
+        self.signal(Signal::Freed)
+    }
 }
 
 /// The board on which a store pins its hints; stores share it.
@@ -148,16 +167,8 @@ impl Bulletin {
 }
 
 impl<S: Store> Hints for S {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.hints().due()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.hints().asked()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.hints().freed()
+    fn signal(&self, signal: Signal) -> watch::Receiver<u64> {
+        self.hints().signal(signal)
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
@@ -174,16 +185,12 @@ impl<S: Store> Hints for S {
 }
 
 impl Hints for Bulletin {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.due.subscribe()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.asked.subscribe()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.freed.subscribe()
+    fn signal(&self, signal: Signal) -> watch::Receiver<u64> {
+        match signal {
+            Signal::Due => self.due.subscribe(),
+            Signal::Asked => self.asked.subscribe(),
+            Signal::Freed => self.freed.subscribe(),
+        }
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {

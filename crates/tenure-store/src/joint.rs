@@ -1,4 +1,4 @@
-//! What can be said in a transaction of a user's own on the database of a store.
+//! Requests in a transaction of the caller, on the database of a store.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output};
 
 use crate::{Answer, Enqueued, Fault, Held};
 
-/// A statement that somebody else sends: `$1` is a text, `$2` are bytes, and it answers one row with one text.
+/// A statement that the caller sends: `$1` is a text, `$2` are bytes, and it returns one row with one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The statement.
@@ -17,72 +17,76 @@ pub struct Call {
     pub bytes: Vec<u8>,
 }
 
-/// Jobs as the store writes them, from [`Joint::prepare`].
+/// A request in a transaction of the caller.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prepared(Vec<NewJob>);
+pub enum TxnRequest {
+    /// Stores jobs. Those with IDs in `given`, which the caller chose, may exist already.
+    Enqueue {
+        /// The jobs.
+        jobs: Vec<NewJob>,
+        /// IDs that the caller chose.
+        given: Vec<JobId>,
+    },
+    /// Ends a running job, which has succeeded. Refused if the fence is not current.
+    Complete {
+        /// The job.
+        held: Held,
+        /// The time for which it is kept; forever if `None`.
+        kept_for: Option<Duration>,
+        /// The result.
+        output: Option<Output>,
+    },
+    /// Refused if the lease is not held under this ID and fence. No other holder is granted it before the transaction
+    /// ends.
+    CheckLease {
+        /// The lease.
+        name: LeaseName,
+        /// The ID of its acquisition.
+        id: LeaseId,
+        /// Its fence.
+        fence: Fence,
+    },
+    /// Refused if the job does not run under this fence. No other worker takes it before the transaction ends.
+    CheckJob {
+        /// The job.
+        held: Held,
+    },
+}
+
+/// A request as the store writes it, from [`Joint::prepare`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared(TxnRequest);
 
 impl Prepared {
-    /// Marks jobs as prepared. Only a store can tell that they are.
+    /// Marks a request as prepared. Only a store can tell that it is.
     #[must_use]
-    pub fn new(jobs: Vec<NewJob>) -> Self {
-        Self(jobs)
+    pub fn new(request: TxnRequest) -> Self {
+        Self(request)
     }
 
-    /// Returns the jobs.
+    /// Returns the request.
     #[must_use]
-    pub fn jobs(&self) -> &[NewJob] {
+    pub fn request(&self) -> &TxnRequest {
         &self.0
     }
 }
 
-/// How a transaction of a user's own takes part in a store. What it says lives or dies with that transaction.
+/// Takes part in transactions of the caller. A request takes effect when its transaction commits.
 pub trait Joint: Send + Sync {
-    /// Creates rows that many jobs share, and returns the jobs as the store writes them. Runs outside of the transaction, which
-    /// would otherwise block other programs. Jobs with IDs in `given`, which the caller chose, may exist already.
-    fn prepare(&self, jobs: Vec<NewJob>, given: Vec<JobId>) -> Answer<'_, Prepared>;
+    /// Writes the rows that other programs need as well, and returns the request as the store writes it. Runs outside of
+    /// the transaction, which would otherwise block those programs.
+    fn prepare(&self, request: TxnRequest) -> Answer<'_, Prepared>;
 
-    /// Stores jobs.
+    /// Returns the statement of a request.
     ///
     /// # Errors
-    /// A job that cannot be written.
-    fn enqueue(&self, jobs: &Prepared) -> Result<Call, Fault>;
+    /// A job or a result that cannot be written.
+    fn statement(&self, prepared: &Prepared) -> Result<Call, Fault>;
 
-    /// What the answer to [`enqueue`](Self::enqueue) says about these jobs. Others hear of them when the transaction has
-    /// committed.
+    /// Returns the outcome of a request, given the answer to its statement. A request that stores no jobs has stored
+    /// none. The store notifies hosts when the transaction has committed.
     ///
     /// # Errors
     /// An answer of another version.
-    fn enqueued(&self, jobs: &Prepared, answer: &str) -> Result<Enqueued, Fault>;
-
-    /// Makes what the end of this running job touches its own, outside of the transaction: others of whom the same is told
-    /// need not wait for that. Whether it is held is said by [`complete`](Self::complete).
-    fn prepare_end<'a>(&'a self, held: &'a Held) -> Answer<'a, ()>;
-
-    /// Ends a running job, which has succeeded; refused if the fence is not current. It is kept for so long, for good if
-    /// that is `None`.
-    ///
-    /// # Errors
-    /// A result that cannot be written.
-    fn complete(
-        &self,
-        held: &Held,
-        kept_for: Option<Duration>,
-        output: Option<&Output>,
-    ) -> Result<Call, Fault>;
-
-    /// Takes note of the answer to [`complete`](Self::complete): whoever has waited for that end hears of it when the transaction has
-    /// committed.
-    fn completed(&self, answer: &str);
-
-    /// Refused if the lease is not held under this id and fence; nobody else is granted it before the transaction ends.
-    ///
-    /// # Errors
-    /// A store without transactions.
-    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Result<Call, Fault>;
-
-    /// Refused if the job does not run under this fence; nobody else takes it before the transaction ends.
-    ///
-    /// # Errors
-    /// A store without transactions.
-    fn check_job(&self, held: &Held) -> Result<Call, Fault>;
+    fn answered(&self, prepared: &Prepared, answer: &str) -> Result<Enqueued, Fault>;
 }

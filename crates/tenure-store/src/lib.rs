@@ -8,6 +8,7 @@
 //! faults by seed, and the wrapper [`MeasuredStore`], which measures calls. The crate `tenure-conformance` tests
 //! every sentence of the contract.
 
+mod about;
 mod bulletin;
 mod chance;
 mod clock;
@@ -36,7 +37,8 @@ mod views;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use bulletin::{Bulletin, Event, Happening, Hints};
+pub use about::{About, Extras};
+pub use bulletin::{Bulletin, Event, Happening, Hints, Signal};
 pub use chance::Chance;
 pub use clock::{Clock, ManualClock, Moment, Sleep, SystemClock};
 pub use copying::{
@@ -52,7 +54,7 @@ pub use jobs::{
     Accepted, Change, ChangeOutcome, Changed, Enqueued, Held, Holds, Jobs, Kinds, Refusal, Renew, Renewal,
     Report, Reported, Reservation, Reserve, Selection, Settled, Tended, Turn, Want, parts,
 };
-pub use joint::{Call, Joint, Prepared};
+pub use joint::{Call, Joint, Prepared, TxnRequest};
 pub use leases::{
     LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, Pruned, check_wishes,
 };
@@ -81,7 +83,7 @@ pub use views::{
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send + 'a>>;
 
 /// A place that keeps jobs. It passes the whole conformance suite, or it is not a store.
-pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send + Sync {
+pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Copies + Hints + Send + Sync {
     /// Performs a request and returns the reply of the same name. Use the typed methods instead, such as
     /// [`Jobs::enqueue`].
     fn call(&self, request: Request) -> Answer<'_, Reply>;
@@ -92,26 +94,11 @@ pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Hints + Send
     /// The clock that decides what is due and what has lapsed.
     fn clock(&self) -> Arc<dyn Clock>;
 
-    /// In a few words for a person: what it is and where, without any secret.
-    fn describe(&self) -> String;
+    /// Describes it for people.
+    fn about(&self) -> About;
 
-    /// In one word, what keeps it, such as `sqlite`: for people. Nothing is decided by it.
-    fn engine(&self) -> &'static str;
-
-    /// Returns dangers in the way it is kept or reached, such as a file that every user can read.
-    fn cautions(&self) -> Vec<Caution>;
-
-    /// Returns the part of the store that takes part in a user's own transaction; `None` if it cannot.
-    fn joint(&self) -> Option<&dyn Joint>;
-
-    /// Returns the part of the store that copies jobs; `None` if it only wraps another store.
-    fn copies(&self) -> Option<&dyn Copies>;
-
-    /// Returns the encryption of a store that encrypts values at rest; `None` if this one does not.
-    fn encryption(&self) -> Option<&dyn Encryption>;
-
-    /// What was measured of the calls to it; `None` if nobody measures, see [`MeasuredStore`].
-    fn measures(&self) -> Option<&Measures>;
+    /// Returns the abilities that not every store has. A wrapper returns those of its inner store.
+    fn extras(&self) -> Extras<'_>;
 
     /// Ends it after all that it has accepted is durable. Every later call is a fault.
     fn close(&self) -> Answer<'_, ()>;

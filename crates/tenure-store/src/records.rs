@@ -185,31 +185,6 @@ impl EntriesAsk {
     }
 }
 
-impl Put {
-    /// Whether what it needs is there. `there` is the record, if there is one that has not expired.
-    #[must_use]
-    pub fn holds(&self, there: Option<&Record>) -> bool {
-        match self.only {
-            Only::Any => true,
-            Only::Absent => there.is_none(),
-            Only::Version(version) => there.is_some_and(|there| there.version == version),
-        }
-    }
-}
-
-impl Writes {
-    /// The conditions that do not hold, given what is there under the key of each change.
-    #[must_use]
-    pub fn unmet(&self, there: Vec<Option<Record>>, now: Timestamp) -> Vec<Unmet> {
-        let alive = there.into_iter().map(|there| there.filter(|there| there.is_alive(now)));
-        let judged = self.records.iter().zip(alive).enumerate();
-        judged
-            .filter(|(_, (put, there))| !put.holds(there.as_ref()))
-            .map(|(index, (_, there))| Unmet { index, there })
-            .collect()
-    }
-}
-
 /// Refuses to write more than a call may, something too large, and one record twice.
 ///
 /// # Errors

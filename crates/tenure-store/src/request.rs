@@ -1,24 +1,25 @@
 //! The contract as one call: a [`Request`] for each operation, and the [`Reply`] to it.
 //!
 //! A store implements [`Store::call`]. All other code uses the typed methods of [`Jobs`], [`Leases`], [`Timers`],
-//! [`Records`], [`Hosts`] and [`Views`], which every store has. A wrapper around a store forwards the requests that do
+//! [`Records`], [`Hosts`], [`Views`] and [`Copies`], which every store has. A wrapper around a store forwards the requests that do
 //! not concern it, however many operations there are.
 
 use std::time::Duration;
 
 use tenure_core::{
-    AppId, AppUse, Attempt, HostId, Job, JobId, Key, LeaseName, LeaseOutcome, Limit, LogLine, Name, NewJob,
-    NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
+    AppId, AppUse, Attempt, HostId, Job, JobId, JournalEntry, Key, LeaseName, LeaseOutcome, Limit, LogLine,
+    Name, NewJob, NewTimer, QueueName, Record, RecordKey, Serves, Settlement, Standing, Timer, Timestamp,
+    UniqueKey,
 };
 
 use crate::{
-    Answer, Change, Changed, Count, Enqueued, EntriesAsk, EntryPage, Fault, Fired, Host, Hosts, Jobs,
-    LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage, LimitInfo, LimitPage,
-    LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved, QueueSeen, RecordPage,
-    Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Rewrite, Selection, Sizes,
-    SlotPage, SlotsAsk, Store, Tended, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage, TimerSeen,
-    TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_rewrites, check_timers, check_wishes,
-    check_writes,
+    Answer, Change, Changed, Copies, CopyEnd, Count, Enqueued, EntriesAsk, EntryPage, Fault, Fired, Host,
+    Hosts, Item, Jobs, KeyHold, LeaseInfo, LeasePage, LeaseWish, Leases, LeasesAsk, LedgerAsk, LedgerPage,
+    LimitInfo, LimitPage, LostHost, Page, PageAsk, Pruned, QueueEdit, QueueEdited, QueueInfo, QueueRemoved,
+    QueueSeen, RecordPage, Records, RecordsAsk, Renew, Renewal, Report, Reported, Reservation, Reserve, Rest,
+    Rewrite, Selection, Sizes, SlotPage, SlotsAsk, Store, Tended, TimerEdit, TimerEdited, TimerPage,
+    TimerSeen, TimerSet, Timers, TimersAsk, Turn, Views, Writes, Written, check_rewrites, check_timers,
+    check_wishes, check_writes,
 };
 
 /// Makes the requests, their replies and the typed methods from one table, so that an operation is one line.
@@ -135,7 +136,6 @@ operations! {
     Timers {
         act set_timers, SetTimers(own timers: Vec<NewTimer>, own starts: Option<HostId>) -> Vec<TimerSet>;
         act fire, Fire(own at_most: usize) -> Fired;
-        act change_timer, ChangeTimer(lent name: Name, own act: TimerAct) -> TimerOutcome;
         act edit_timer, EditTimer(lent name: Name, own seen: TimerSeen, own edit: TimerEdit) -> TimerEdited;
         view timer, Timer(lent name: Name) -> Option<Timer>;
         view timers, Timers(own ask: TimersAsk) -> TimerPage;
@@ -165,14 +165,22 @@ operations! {
         view counts, Counts() -> Vec<Count>;
         view queues, Queues() -> Vec<QueueInfo>;
         view standing, Standing(own id: JobId) -> Option<Standing>;
-        act set_paused, SetPaused(lent queue: QueueName, own paused: bool) -> bool;
-        act set_queue_limit, SetQueueLimit(lent queue: QueueName, own limit: Limit) -> bool;
         act edit_queue, EditQueue(lent queue: QueueName, own edit: QueueEdit) -> QueueEdited;
         act remove_queue, RemoveQueue(lent queue: QueueName, own seen: QueueSeen) -> QueueRemoved;
         view limit, Limit(lent key: Key) -> Option<LimitInfo>;
         view limits, Limits(own behind: Option<Key>, own at_most: usize) -> LimitPage;
         act set_limit, SetLimit(lent key: Key, own limit: Option<Limit>) -> ();
         view sizes, Sizes() -> Sizes;
+    }
+    Copies {
+        view rest, Rest() -> Rest;
+        view unreadable, Unreadable(own at_most: usize) -> Vec<String>;
+        view keys_held, KeysHeld(own behind: Option<UniqueKey>, own at_most: usize) -> Vec<KeyHold>;
+        view records_kept, RecordsKept(own behind: Option<(Name, RecordKey)>, own at_most: usize) -> Vec<Record>;
+        view entries_kept, EntriesKept(own behind: Option<(Name, u64)>, own at_most: usize) -> Vec<JournalEntry>;
+        act begin_copy, BeginCopy() -> Option<String>;
+        act take_in, TakeIn(own items: Vec<Item>) -> ();
+        act end_copy, EndCopy(own end: CopyEnd) -> ();
     }
 }
 

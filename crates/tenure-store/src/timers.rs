@@ -26,8 +26,18 @@ pub trait Timers {
     /// left is ripe as before, and the answer says so. Repeating it is harmless.
     fn fire(&self, at_most: usize) -> Answer<'_, Fired>;
 
-    /// Does what somebody wants of a timer.
-    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome>;
+    /// Performs an action on a timer, in any state.
+    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
+        let edited = self.edit_timer(name, TimerSeen::Never, TimerEdit::Act(act));
+        Box::pin(async move {
+            match edited.await? {
+                TimerEdited::Acted(outcome) => Ok(outcome),
+                other @ (TimerEdited::Set(_) | TimerEdited::Otherwise) => {
+                    Err(Fault::Broken(format!("the store replied to an action on a timer with {other:?}")))
+                }
+            }
+        })
+    }
 
     /// Sets a timer or does what somebody wants of it, if it is as he has seen it: what he compares and what he changes is
     /// one step.

@@ -216,6 +216,16 @@ impl QueueSeen {
     }
 }
 
+impl QueueEdited {
+    /// Returns true if the queue was changed and was different before.
+    fn differed(self, is_different: impl FnOnce(QueueAgreed) -> bool) -> bool {
+        match self {
+            Self::Done { before } => is_different(before.unwrap_or_default()),
+            Self::Otherwise(_) => false,
+        }
+    }
+}
+
 impl QueueEdit {
     /// What is agreed when this is done.
     #[must_use]
@@ -276,11 +286,17 @@ pub trait Views {
     /// What surrounds a job: all that explains why it is not running.
     fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>>;
 
-    /// Pauses or resumes a queue; answers whether that changed anything. What runs goes on.
-    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool>;
+    /// Pauses or resumes a queue. Returns true if that changed it. Running jobs continue.
+    fn set_paused(&self, queue: &QueueName, paused: bool) -> Answer<'_, bool> {
+        let edited = self.edit_queue(queue, QueueEdit { paused: Some(paused), ..QueueEdit::default() });
+        Box::pin(async move { Ok(edited.await?.differed(|before| before.paused != paused)) })
+    }
 
-    /// Bounds the jobs of a queue; answers whether that changed anything. What runs goes on.
-    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool>;
+    /// Limits the jobs of a queue. Returns true if that changed it. Running jobs continue.
+    fn set_queue_limit(&self, queue: &QueueName, limit: Limit) -> Answer<'_, bool> {
+        let edited = self.edit_queue(queue, QueueEdit { limit: Some(limit), ..QueueEdit::default() });
+        Box::pin(async move { Ok(edited.await?.differed(|before| before.limit != limit)) })
+    }
 
     /// Changes what was agreed about a queue, in one step with the look at how it is. What runs goes on, and what waits
     /// stays, however many may wait from now on. A queue that is not there is made.

@@ -65,7 +65,12 @@ impl<'a> Jobs<'a> {
     /// # Errors
     /// Names the values, and the fields to search instead.
     pub fn check_filter(&self, filter: &Filter) -> Result<(), Error> {
-        Ok(self.tenure.store().encryption().map_or(Ok(()), |encryption| encryption.check_filter(filter))?)
+        Ok(self
+            .tenure
+            .store()
+            .extras()
+            .encryption
+            .map_or(Ok(()), |encryption| encryption.check_filter(filter))?)
     }
 
     /// Returns the attempts of a job, oldest first.

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use serde::Serialize;
 use tenure_core::{JobId, Keep, NewJob, Output};
 use tenure_postgres::{InTransaction, NotDone};
-use tenure_store::{Accepted, Call, Enqueued, Joint};
+use tenure_store::{Accepted, Enqueued, Joint, TxnRequest};
 
 use crate::draft::finish_all;
 use crate::{Draft, Enqueue, Error, Leases, Pass, Run, Stopping, Tenure};
@@ -66,9 +66,9 @@ async fn enqueue(
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let prepared = joint.prepare(jobs, given).await?;
-    let answer = transaction.ask(&joint.enqueue(&prepared)?).await?;
-    match joint.enqueued(&prepared, &answer)? {
+    let prepared = joint.prepare(TxnRequest::Enqueue { jobs, given }).await?;
+    let answer = transaction.ask(&joint.statement(&prepared)?).await?;
+    match joint.answered(&prepared, &answer)? {
         Enqueued::Stored(accepted) => Ok(accepted),
         Enqueued::Refused { index, refusal } => Err(Error::Refused { index, refusal }),
     }
@@ -141,8 +141,10 @@ impl Leases<'_> {
     pub async fn check_in(&self, pass: &Pass, mut transaction: impl InTransaction) -> Result<(), Error> {
         // What this host does not believe in any more is not asked about: it shall have stopped by now.
         pass.guard()?;
-        let call = joint(self.tenure())?.check_lease(pass.name(), pass.id(), pass.fence())?;
-        Ok(transaction.ask(&call).await.map(drop)?)
+        let joint = joint(self.tenure())?;
+        let (name, id, fence) = (pass.name().clone(), pass.id(), pass.fence());
+        let prepared = joint.prepare(TxnRequest::CheckLease { name, id, fence }).await?;
+        Ok(transaction.ask(&joint.statement(&prepared)?).await.map(drop)?)
     }
 }
 
@@ -153,8 +155,7 @@ impl<App> Run<App> {
     /// # Errors
     /// Returns why nothing may be written. Roll back on any error.
     pub async fn check_in_with(&self, transaction: impl InTransaction) -> Result<(), Error> {
-        let call = joint(self.tenure())?.check_job(&self.control().held())?;
-        self.say(transaction, &call).await.map(drop)
+        self.say(transaction, TxnRequest::CheckJob { held: self.control().held() }).await
     }
 
     /// Completes the job without a result in your own transaction on the store's database: your writes and the end of
@@ -212,25 +213,26 @@ impl<App> Run<App> {
             Keep::For(span) => Some(span),
             Keep::Forever => None,
         };
-        let (joint, held) = (joint(self.tenure())?, self.control().held());
-        // If it cannot be prepared now, others wait for this transaction.
-        let _ = joint.prepare_end(&held).await;
-        let call = joint.complete(&held, kept_for, output.as_ref())?;
-        joint.completed(&self.say(transaction, &call).await?);
+        let held = self.control().held();
+        self.say(transaction, TxnRequest::Complete { held, kept_for, output }).await?;
         self.control().was_completed();
         Ok(())
     }
 
     /// Says something in the name of this attempt. If it has lost its job it is told.
-    async fn say(&self, mut transaction: impl InTransaction, call: &Call) -> Result<String, Error> {
-        let said = if self.is_held() { transaction.ask(call).await } else { Err(NotDone::Lost) };
+    async fn say(&self, mut transaction: impl InTransaction, request: TxnRequest) -> Result<(), Error> {
+        let joint = joint(self.tenure())?;
+        let prepared = joint.prepare(request).await?;
+        let call = joint.statement(&prepared)?;
+        let said = if self.is_held() { transaction.ask(&call).await } else { Err(NotDone::Lost) };
         if matches!(said, Err(NotDone::Lost)) {
             self.control().stop(Stopping::Lost);
         }
-        Ok(said?)
+        joint.answered(&prepared, &said?)?;
+        Ok(())
     }
 }
 
 fn joint(tenure: &Tenure) -> Result<&dyn Joint, Error> {
-    tenure.store().joint().ok_or(Error::NoTransaction)
+    tenure.store().extras().joint.ok_or(Error::NoTransaction)
 }

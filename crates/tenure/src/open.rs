@@ -199,7 +199,7 @@ impl OpenOptions {
             check_program(program)?;
         }
         let store = self.store(url).await?;
-        store.cautions().iter().for_each(|caution| tracing::warn!("{caution}"));
+        store.about().cautions.iter().for_each(|caution| tracing::warn!("{caution}"));
         if !self.plaintext_allowed {
             check_mark(&*store, &self.keyring).await?;
         }

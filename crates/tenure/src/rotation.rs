@@ -89,7 +89,7 @@ impl Tenure {
     /// Returns the names of the loaded encryption keys. The first one encrypts.
     #[must_use]
     pub fn encryption_keys(&self) -> Vec<String> {
-        self.store().encryption().map(Encryption::key_names).unwrap_or_default()
+        self.store().extras().encryption.map(Encryption::key_names).unwrap_or_default()
     }
 
     /// Counts the values of a page of jobs by encryption key, newest first. Continue with the returned cursor.
@@ -97,7 +97,7 @@ impl Tenure {
     /// # Errors
     /// A fault of the store.
     pub async fn count_by_encryption_key(&self, after: Option<Cursor>) -> Result<KeyCounts, Error> {
-        match self.store().encryption() {
+        match self.store().extras().encryption {
             Some(encryption) => Ok(encryption.count_keys(after).await?),
             None => Ok(KeyCounts::default()),
         }
@@ -113,7 +113,8 @@ pub(crate) async fn reseal<App: Send + Sync + 'static>(
     let current = tenure.encryption_keys().into_iter().next();
     let all: u64 = tenure.counts().await?.iter().map(|count| count.jobs).sum();
     let mut place: Place = position::read(&run, SHELF).await?;
-    let Some(encryption) = tenure.store().encryption().filter(|_| current.as_ref() == Some(&job.to)) else {
+    let Some(encryption) = tenure.store().extras().encryption.filter(|_| current.as_ref() == Some(&job.to))
+    else {
         let current = current.map_or_else(|| "no key".to_owned(), |id| format!("key {id}"));
         let why =
             format!("waiting for a worker that encrypts with key {}; one encrypts with {current}", job.to);

@@ -446,6 +446,6 @@ impl Tenure {
 
 impl fmt::Debug for Tenure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tenure({})", self.inner.store.describe())
+        write!(f, "Tenure({})", self.inner.store.about().place)
     }
 }

@@ -41,7 +41,7 @@ async fn a_store_has_the_schema_that_its_options_name() -> Outcome {
     options.application_name = "mailer".to_owned(); // default: tenure
     options.readers = 4; // connections for reads; default: 2
     let tenure = OpenOptions::new().postgres(options).open(url).await?;
-    assert!(tenure.store().describe().contains("mail_jobs"));
+    assert!(tenure.store().about().place.contains("mail_jobs"));
     Ok(())
 }
 

@@ -6,18 +6,27 @@ use crate::source::Source;
 const STORES: &[&str] =
     &["crates/tenure-sqlite/src/", "crates/tenure-postgres/src/", "crates/tenure-store/src/memory/"];
 
-/// Functions of the domain that only the engine calls. The list grows with each verb that moves there.
-const DECIDE: &[&str] =
-    &["backfill", "edit", "fire", "past_slots", "pause", "remove", "resume", "start", "step", "trigger"];
+/// Functions and types, by crate, with which only the engine decides. The list grows with each verb that moves there.
+const DECIDE: &[(&str, &[&str])] = &[
+    (
+        "tenure_core::",
+        &["backfill", "edit", "fire", "past_slots", "pause", "remove", "resume", "start", "step", "trigger"],
+    ),
+    // The condition of a change of a record, and the answer that it is not met.
+    ("tenure_store::", &["Only", "Unmet"]),
+    ("crate::", &["Only", "Unmet"]),
+];
 
-/// Returns a sentence for every function of the domain that a store calls in place of the engine.
+/// Returns a sentence for every name that a store uses to decide in place of the engine.
 pub fn refused(path: &str, text: &str) -> Vec<String> {
     if !STORES.iter().any(|store| path.starts_with(store)) {
         return Vec::new();
     }
     let source = Source::split(text);
-    let decides = source.names_after("tenure_core::").into_iter().filter(|(_, name)| DECIDE.contains(name));
-    decides
+    let names = DECIDE.iter().flat_map(|(place, decide)| {
+        source.names_after(place).into_iter().filter(|(_, name)| decide.contains(name))
+    });
+    names
         .map(|(line, name)| {
             format!("{path}:{line}: `{name}` decides: call the verbs of `tenure_store::engine` instead")
         })

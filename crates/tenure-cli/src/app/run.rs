@@ -195,7 +195,7 @@ async fn work(
     }
     let (manager, clock) = (Manager::of_environment(), tenure.store().clock());
     orders.begin();
-    let database = tenure.store().describe();
+    let database = tenure.store().about().place;
     screen.line(&format!("database {database}; set {}; folder {folder_id}; Ctrl-C stops", run.set()));
     manager.is_ready();
     let told = async {

@@ -149,7 +149,7 @@ impl OwnStore {
             Purpose::Look => tenure_http::read_only_api(&tenure),
             Purpose::Change | Purpose::Work | Purpose::Serve => tenure_http::owner_api(&tenure),
         };
-        let (stop, name) = (CancellationToken::new(), tenure.store().describe());
+        let (stop, name) = (CancellationToken::new(), tenure.store().about().place);
         let (opened, working) = (Some((runtime, tenure)), Mutex::default());
         let store = Self { opened, working, purpose, routes, name, stop };
         if purpose == Purpose::Serve {

@@ -77,7 +77,7 @@ async fn work(copy: &Copy, from: &Home, to: &Home) -> Result<(), Failure> {
     let made = Made::if_new(to);
     let source = open(from, copy.from_schema.as_deref(), FROM).await?;
     let target = open(to, copy.to_schema.as_deref(), TO).await?;
-    let names = (source.store().describe(), target.store().describe());
+    let names = (source.store().about().place, target.store().about().place);
     let mut progress = Progress::new();
     let told = &mut |copied, of| progress.tell(copied, of);
     let copied = tokio::select! {
@@ -150,7 +150,6 @@ fn refused((from, to): &(String, String), why: &CopyRefusal, is_removed: bool) -
         ("is incomplete and cannot be opened", ", delete the copy")
     };
     match why {
-        CopyRefusal::NoCopies => Failure::Usage(why.to_string()),
         CopyRefusal::Occupied(_) => Failure::Conflict(format!("{TO}, {to}: {why}")),
         CopyRefusal::InUse(_) => Failure::Conflict(format!(
             "{FROM}, {from}: {why}. Stop its workers and wait, or pass --even-in-use: concurrent changes may then be \

@@ -182,7 +182,7 @@ fn introduce(tenure: &Tenure, dev: &Dev, server: Option<&tenure_http::Server>, s
     };
     let queues =
         kinds::QUEUES.map(|(queue, slots)| format!("{queue} ({})", counted(slots as u64, "slot"))).join(", ");
-    line("database", &tenure.store().describe());
+    line("database", &tenure.store().about().place);
     line("worker", &format!("queues {queues}; kinds {}", kinds::KINDS.join(", ")));
     let (timer, when) = kinds::TIMER;
     let meaning = when.parse::<Schedule>().map_or_else(|_| when.to_owned(), |when| when.describe());

@@ -39,7 +39,7 @@ pub(super) struct Seen {
 /// All that can be seen of a store. The fences of leases that somebody may go on with differ in a copy.
 pub(super) async fn seen(store: &dyn Store) -> Seen {
     // A copy keeps encrypted values unchanged, so compare them without decryption.
-    let store = store.encryption().map_or(store, Encryption::beneath);
+    let store = store.extras().encryption.map_or(store, Encryption::beneath);
     let mut jobs = Vec::new();
     for job in list(store, Filter::default(), Order::OldestFirst, 100).await {
         assert!(!matches!(job.state, State::Running { .. }), "a job runs");

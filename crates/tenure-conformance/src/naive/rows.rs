@@ -130,9 +130,8 @@ impl Rows {
             Ok((page.limits, page.next))
         })
         .await?;
-        let Some(copies) = store.copies() else { return Ok(()) };
         self.holds = pages(async |behind| {
-            let page = copies.keys_held(behind, PAGE).await?;
+            let page = store.keys_held(behind, PAGE).await?;
             let next = page.last().map(|hold| hold.key);
             Ok((page, next))
         })
@@ -172,16 +171,15 @@ impl Rows {
     }
 
     async fn read_rest(&mut self, store: &dyn Store) -> Result<(), Fault> {
-        let Some(copies) = store.copies() else { return Ok(()) };
-        self.rest = Some(copies.rest().await?);
+        self.rest = Some(store.rest().await?);
         let records = pages(async |behind| {
-            let page = copies.records_kept(behind, PAGE).await?;
+            let page = store.records_kept(behind, PAGE).await?;
             let next = page.last().map(|record| (record.shelf.clone(), record.key.clone()));
             Ok((page, next))
         });
         let records = records.await?.len() as u64;
         let entries = pages(async |behind| {
-            let page = copies.entries_kept(behind, PAGE).await?;
+            let page = store.entries_kept(behind, PAGE).await?;
             let next = page.last().map(|entry| (entry.journal.clone(), entry.number));
             Ok((page, next))
         });

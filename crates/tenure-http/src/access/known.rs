@@ -110,7 +110,7 @@ mod tests {
         let memory = MemoryStore::new(Arc::new(clock.clone()) as Arc<dyn Clock>);
         let tenure = Tenure::on(Arc::new(MeasuredStore::new(Arc::new(memory))), Chance::seeded(1));
         let reads = || -> u64 {
-            let calls = tenure.store().measures().unwrap().calls();
+            let calls = tenure.store().extras().measures.unwrap().calls();
             calls.iter().filter(|call| call.operation == "record").map(|call| call.took.count()).sum()
         };
         let known = Known::default();

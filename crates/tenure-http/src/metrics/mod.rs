@@ -61,7 +61,7 @@ pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Proble
     };
     let mut text = Text::new(format);
     text.begin(&table::BUILD_INFO);
-    text.value(&[env!("CARGO_PKG_VERSION"), COMMIT, tenure.store().engine()], 1.0);
+    text.value(&[env!("CARGO_PKG_VERSION"), COMMIT, tenure.store().about().engine], 1.0);
     text.begin(&table::START);
     text.value(&[], seconds(api.metrics().began));
     text.begin(&table::STORAGE_UP);

@@ -8,7 +8,7 @@ use super::text::Text;
 
 /// Of a store that nobody measures nothing is told but that there are such metrics.
 pub(super) fn write(text: &mut Text, store: &dyn Store) {
-    let (measures, backend) = (store.measures(), store.engine());
+    let (measures, backend) = (store.extras().measures, store.about().engine);
     let claims = measures.map(|measures| measures.claims());
     text.begin(&table::CLAIM);
     claims.iter().for_each(|claims| text.histogram(&[], &claims.took));

@@ -433,7 +433,7 @@ async fn all_who_wait_for_one_lease_share_one_look() {
         asker.ask("POST", &format!("/v1/leases/{name}/release"), &[], &body).await.status
     };
     let looks = || {
-        let calls = tenure.store().measures().unwrap().calls();
+        let calls = tenure.store().extras().measures.unwrap().calls();
         calls.iter().filter(|call| call.operation == "lease_info").map(|call| call.took.count()).sum::<u64>()
     };
     let (one, other) = (taken("one").await, taken("other").await);

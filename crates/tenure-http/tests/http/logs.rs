@@ -211,7 +211,7 @@ async fn all_who_follow_one_log_share_one_look() {
     let tenure = Tenure::on(Arc::new(MeasuredStore::new(memory)), Chance::seeded(7));
     let asker = Arc::new(Asker::on(&tenure));
     let looks = || {
-        let calls = tenure.store().measures().unwrap().calls();
+        let calls = tenure.store().extras().measures.unwrap().calls();
         calls.iter().filter(|call| call.operation == "logs").map(|call| call.took.count()).sum::<u64>()
     };
     let turns = async || {

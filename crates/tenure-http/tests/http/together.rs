@@ -19,7 +19,7 @@ fn measured() -> (Tenure, ManualClock) {
 
 /// How often the store was asked for this.
 fn asked(tenure: &Tenure, operations: &[&str]) -> u64 {
-    let calls = tenure.store().measures().unwrap().calls();
+    let calls = tenure.store().extras().measures.unwrap().calls();
     calls.iter().filter(|call| operations.contains(&call.operation)).map(|call| call.took.count()).sum()
 }
 

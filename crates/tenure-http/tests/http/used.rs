@@ -72,7 +72,7 @@ impl Served {
     }
 
     fn writes(&self) -> u64 {
-        let calls = self.tenure.store().measures().unwrap().calls();
+        let calls = self.tenure.store().extras().measures.unwrap().calls();
         let writes = calls.iter().filter(|call| call.operation == "write_records");
         writes.map(|call| call.took.count()).sum()
     }

@@ -5,7 +5,7 @@ mod others;
 mod rest;
 
 use tenure_core::{Fence, JournalEntry, Name, Record, RecordKey, UniqueKey};
-use tenure_store::{Answer, Copies, CopyEnd, Fault, Item, KeyHold, Rest};
+use tenure_store::{Answer, CopyEnd, Fault, Item, KeyHold, Rest};
 
 use crate::link::Link;
 use crate::query::Query;
@@ -32,40 +32,48 @@ const ENTRIES: &str = "SELECT setval(s, greatest($1, nextval(s)))
      FROM (SELECT pg_get_serial_sequence('journal_entry', 'number')::regclass AS s) s";
 const END: &str = "DELETE FROM meta WHERE name = 'copying'";
 
-impl Copies for PostgresStore {
-    fn rest(&self) -> Answer<'_, Rest> {
+impl PostgresStore {
+    pub(crate) fn rest(&self) -> Answer<'_, Rest> {
         Box::pin(self.ask(&self.tasks.reads, |link| Box::pin(rest::rest(link))))
     }
 
-    fn unreadable(&self, at_most: usize) -> Answer<'_, Vec<String>> {
+    pub(crate) fn unreadable(&self, at_most: usize) -> Answer<'_, Vec<String>> {
         Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(unreadable(link, at_most))))
     }
 
-    fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
+    pub(crate) fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
         Box::pin(self.ask(&self.tasks.reads, move |link| Box::pin(rest::keys_held(link, behind, at_most))))
     }
 
-    fn records_kept(&self, behind: Option<(Name, RecordKey)>, at_most: usize) -> Answer<'_, Vec<Record>> {
+    pub(crate) fn records_kept(
+        &self,
+        behind: Option<(Name, RecordKey)>,
+        at_most: usize,
+    ) -> Answer<'_, Vec<Record>> {
         Box::pin(
             self.ask(&self.tasks.reads, move |link| Box::pin(records::records_kept(link, behind, at_most))),
         )
     }
 
-    fn entries_kept(&self, behind: Option<(Name, u64)>, at_most: usize) -> Answer<'_, Vec<JournalEntry>> {
+    pub(crate) fn entries_kept(
+        &self,
+        behind: Option<(Name, u64)>,
+        at_most: usize,
+    ) -> Answer<'_, Vec<JournalEntry>> {
         Box::pin(
             self.ask(&self.tasks.reads, move |link| Box::pin(records::entries_kept(link, behind, at_most))),
         )
     }
 
-    fn begin_copy(&self) -> Answer<'_, Option<String>> {
+    pub(crate) fn begin_copy(&self) -> Answer<'_, Option<String>> {
         Box::pin(self.ask(&self.tasks.others, |link| Box::pin(begin(link))))
     }
 
-    fn take_in(&self, items: Vec<Item>) -> Answer<'_, ()> {
+    pub(crate) fn take_in(&self, items: Vec<Item>) -> Answer<'_, ()> {
         Box::pin(self.ask(&self.tasks.others, move |link| Box::pin(take_in(link, items))))
     }
 
-    fn end_copy(&self, end: CopyEnd) -> Answer<'_, ()> {
+    pub(crate) fn end_copy(&self, end: CopyEnd) -> Answer<'_, ()> {
         Box::pin(self.ask(&self.tasks.others, move |link| Box::pin(finish(link, end))))
     }
 }

@@ -18,7 +18,7 @@ pub(crate) use limits::{LimitRow, is_limit_readable, set_limit};
 #[cfg(test)]
 pub(crate) use needs::STATEMENTS as NEEDS;
 pub(crate) use needs::{needed, read_needed};
-pub(crate) use queues::{LIMIT, set_queue_limit};
+pub(crate) use queues::LIMIT;
 pub(crate) use row::Keys;
 pub(crate) use sweep::{Swept, is_due, sweep};
 pub(crate) use views::{limit, limits, surroundings};

@@ -6,11 +6,8 @@ use tenure_core::{Bucket, Limit, Meter, QueueName, Timestamp};
 use tenure_store::Fault;
 use tokio_postgres::Row;
 
-use crate::link::Link;
 use crate::query::Query;
-use crate::transaction::Gate;
 use crate::value;
-use crate::writing::Writing;
 
 /// What is running in a queue with a limit is counted, for nobody keeps it.
 const READ: &str = "SELECT q.name, q.paused, q.limit_to, q.bucket, CASE WHEN q.limit_to IS NULL THEN 0 ELSE (
@@ -22,8 +19,6 @@ const KEEP: &str = "UPDATE queue SET bucket = $2 WHERE name = $1 AND bucket <> $
 /// that knows the limit.
 pub(crate) const LIMIT: &str =
     "SELECT pg_advisory_xact_lock(1413827147, hashtext(current_schema() || $1::text))";
-const SET: &str = "INSERT INTO queue (name, limit_to, bucket) VALUES ($1, $2, $3)
-     ON CONFLICT (name) DO UPDATE SET limit_to = excluded.limit_to, bucket = excluded.bucket, gone = false";
 
 /// A queue from which something is wanted.
 #[derive(Debug, Clone, Copy)]
@@ -67,21 +62,4 @@ impl Wanted {
         let keep = Query::new(KEEP).with(name.as_str().to_owned());
         (self.meter.bucket != self.before).then(|| keep.with(self.meter.bucket.0.as_micros()))
     }
-}
-
-/// Bounds the jobs of a queue; answers whether that changes anything.
-pub(crate) async fn set_queue_limit(link: &mut Link, name: &QueueName, limit: Limit) -> Result<bool, Fault> {
-    let lock = Query::new(LIMIT).with(name.as_str().to_owned());
-    let look = read(std::slice::from_ref(name));
-    let (mut writing, rows) = Writing::begin(link, Gate::Keys, vec![lock, look]).await?;
-    let known = wanted(rows.last().map_or(&[], Vec::as_slice))?.remove(name);
-    let before = known.map_or_else(|| Meter::new(Limit::default()), |wanted| wanted.meter);
-    let changes = before.limit != limit;
-    let bucket = before.limited(limit, writing.now).bucket;
-    let text = if limit == Limit::default() { None } else { Some(value::to_json(&limit)?) };
-    let set = Query::new(SET).with(name.as_str().to_owned()).with(text).with(bucket.0.as_micros());
-    writing.write(set)?;
-    writing.news.due |= changes;
-    writing.commit().await?;
-    Ok(changes)
 }

@@ -2,6 +2,7 @@
 
 use tenure_core::limits;
 use tenure_store::Fault;
+use tenure_store::engine::records::prunes_on;
 
 use crate::fault::Effect;
 use crate::link::Link;
@@ -14,12 +15,12 @@ const PRUNE: &str = "DELETE FROM record WHERE ctid = ANY (ARRAY(SELECT ctid FROM
 const PRUNE_ENTRIES: &str = "DELETE FROM journal_entry WHERE ctid = ANY (ARRAY(SELECT ctid FROM journal_entry
          WHERE expires <= (SELECT coalesce($1::bigint, micros())) ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED))";
 
-/// Removes some of it; answers whether there may be more.
+/// Removes some of what has expired. Returns true if there may be more.
 pub(crate) async fn prune(link: &mut Link) -> Result<bool, Fault> {
     let (told, most) = (link.database.time.told(), value::bound(limits::PRUNE_RECORDS));
     let queries = [PRUNE, PRUNE_ENTRIES].map(|sql| Query::new(sql).with(told).with(most));
     let pruned = link.connection().await?.run(&queries, Effect::Commits).await?;
-    Ok(pruned.iter().any(|pruned| pruned.changed >= limits::PRUNE_RECORDS as u64))
+    Ok(pruned.iter().any(|pruned| prunes_on(usize::try_from(pruned.changed).unwrap_or(usize::MAX))))
 }
 
 #[cfg(test)]

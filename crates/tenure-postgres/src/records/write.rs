@@ -1,10 +1,11 @@
 //! Writing records and appending to journals, all of it or nothing.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use tenure_core::{JournalEntry, Record, Timestamp};
-use tenure_store::{Append, Fault, NewValue, Put, Writes, Written};
+use tenure_core::{JournalEntry, Name, Record, RecordKey, Timestamp};
+use tenure_store::engine::records::{self, Changes, NewEntry, NewRecord, Numbers, RecordTxn};
+use tenure_store::{Fault, Put, Writes, Written};
+use tokio_postgres::Row;
 
 use super::views;
 use crate::fault::unreadable;
@@ -25,10 +26,12 @@ const THERE: &str = "SELECT r.shelf, r.key, r.version, r.expires, r.value
      CROSS JOIN LATERAL (SELECT * FROM record WHERE shelf = u.shelf AND key = u.key LIMIT 1) r";
 const PUT: &str = "INSERT INTO record (shelf, key, version, expires, value)
      SELECT u.shelf, u.key, nextval('record_version'), u.expires, u.value
-     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[]) u (shelf, key, expires, value)
+     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bytea[]) WITH ORDINALITY
+         u (shelf, key, expires, value, place)
+     ORDER BY u.place
      ON CONFLICT (shelf, key) DO UPDATE SET
          version = excluded.version, expires = excluded.expires, value = excluded.value
-     RETURNING shelf, key, version";
+     RETURNING version";
 const REMOVE: &str = "DELETE FROM record WHERE ctid = ANY (ARRAY(SELECT r.ctid
          FROM unnest($1::text[], $2::text[]) u (shelf, key)
          CROSS JOIN LATERAL (SELECT ctid FROM record WHERE shelf = u.shelf AND key = u.key LIMIT 1 FOR UPDATE) r))";
@@ -54,64 +57,84 @@ pub(super) async fn write(link: &mut Link, writes: &Writes) -> Result<Written, F
 
 async fn try_write(link: &mut Link, writes: &Writes) -> Result<Written, Fault> {
     let time = link.database.time.clone();
-    let (shelves, keys) = places(&writes.records);
+    let (shelves, keys) = places(writes.records.iter().map(|put| (&put.shelf, &put.key)));
     let reads = vec![
         Query::new(LOCK).with(locks(writes)),
         // After the locks: what happens is not older than what it waited for.
         Query::new(NOW).with(time.told()),
         Query::new(THERE).with(shelves).with(keys),
     ];
-    let (mut txn, read) = Transaction::begin(link.connection().await?, Gate::Open, &time, reads).await?;
+    let (txn, read) = Transaction::begin(link.connection().await?, Gate::Open, &time, reads).await?;
     let [_, clock, there] = read.as_slice() else { return Err(unreadable("an answer too few")) };
     let now = value::instant(clock.first().ok_or_else(|| unreadable("no clock"))?, 0)?;
-    let mut found = BTreeMap::new();
+    let mut writing = Locked { txn, now, there: BTreeMap::new(), asks: false };
     for row in there {
         let record = views::record(row)?;
-        found.insert((record.shelf.clone(), record.key.clone()), record);
+        writing.there.insert((record.shelf.clone(), record.key.clone()), record);
     }
-    let there = writes.records.iter().map(|put| found.remove(&(put.shelf.clone(), put.key.clone())));
-    let unmet = writes.unmet(there.collect(), now);
-    if !unmet.is_empty() {
-        txn.roll_back().await?;
-        return Ok(Written::Refused(unmet));
+    let written = records::write(&mut writing, writes).await?;
+    let Locked { txn, asks, .. } = writing;
+    match written {
+        Written::Refused(_) => txn.roll_back().await?,
+        Written::Done { .. } => txn.commit().await?,
     }
-    let written = do_write(&mut txn, writes, now).await?;
-    txn.commit().await?;
-    if writes.asks {
+    if asks {
         link.memory.publish(News::of_asking());
     }
     Ok(written)
 }
 
-async fn do_write(txn: &mut Transaction<'_>, writes: &Writes, now: Timestamp) -> Result<Written, Fault> {
-    let new = |put: &Put| put.to.clone().map(|to| (put.clone(), to));
-    let new: Vec<(Put, NewValue)> = writes.records.iter().filter_map(new).collect();
-    let gone: Vec<Put> = writes.records.iter().filter(|put| put.to.is_none()).cloned().collect();
-    if !gone.is_empty() {
-        let (shelves, keys) = places(&gone);
-        txn.write(Query::new(REMOVE).with(shelves).with(keys));
+/// A transaction that has locked what it writes, and has read it in the same round trip.
+struct Locked<'c> {
+    txn: Transaction<'c>,
+    now: Timestamp,
+    there: BTreeMap<(Name, RecordKey), Record>,
+    asks: bool,
+}
+
+impl RecordTxn for Locked<'_> {
+    type Error = Fault;
+
+    fn now(&self) -> Timestamp {
+        self.now
     }
-    let mut queries = Vec::new();
-    if !new.is_empty() {
-        queries.push(put(&new, now));
+
+    async fn find(&mut self, puts: &[Put]) -> Result<Vec<Option<Record>>, Fault> {
+        Ok(puts.iter().map(|put| self.there.remove(&(put.shelf.clone(), put.key.clone()))).collect())
     }
-    if !writes.entries.is_empty() {
-        queries.push(append(&writes.entries, now));
-    }
-    let mut answered = txn.read(queries).await?.into_iter();
-    let mut given: BTreeMap<(String, String), u64> = BTreeMap::new();
-    if !new.is_empty() {
-        for row in answered.next().unwrap_or_default() {
-            given.insert((row.get(0), row.get(1)), value::seq(row.get(2))?);
+
+    async fn write(&mut self, changes: &Changes<'_>) -> Result<Numbers, Fault> {
+        if !changes.gone.is_empty() {
+            let (shelves, keys) = places(changes.gone.iter().copied());
+            self.txn.write(Query::new(REMOVE).with(shelves).with(keys));
         }
+        let mut queries = Vec::new();
+        if !changes.kept.is_empty() {
+            queries.push(put(&changes.kept));
+        }
+        if !changes.entries.is_empty() {
+            queries.push(append(&changes.entries, changes.at));
+        }
+        let mut drawn = self.txn.read(queries).await?.into_iter();
+        let mut numbers = Numbers::default();
+        if !changes.kept.is_empty() {
+            numbers.versions = in_order(&drawn.next().unwrap_or_default())?;
+        }
+        numbers.entries = in_order(&drawn.next().unwrap_or_default())?;
+        Ok(numbers)
     }
-    let place = |put: &Put| (put.shelf.as_str().to_owned(), put.key.as_str().to_owned());
-    let versions = writes.records.iter().map(|put| given.get(&place(put)).copied()).collect();
-    let rows = answered.next().unwrap_or_default();
+
+    fn notify_asked(&mut self) -> Result<(), Fault> {
+        self.asks = true;
+        Ok(())
+    }
+}
+
+/// Returns the numbers that a statement drew. It draws them in the order of the call.
+fn in_order(rows: &[Row]) -> Result<Vec<u64>, Fault> {
     let mut numbers = rows.iter().map(|row| value::seq(row.get(0))).collect::<Result<Vec<u64>, Fault>>()?;
-    // They were given in the order of the call.
     numbers.sort_unstable();
-    Ok(Written::Done { versions, numbers })
+    Ok(numbers)
 }
 
 /// What is locked: a journal has a name that no place of a record has, since no name has a blank.
@@ -120,29 +143,26 @@ fn locks(writes: &Writes) -> Vec<String> {
     records.chain(writes.entries.iter().map(|entry| entry.journal.to_string())).collect()
 }
 
-fn places(puts: &[Put]) -> (Vec<String>, Vec<String>) {
-    puts.iter().map(|put| (put.shelf.as_str().to_owned(), put.key.as_str().to_owned())).unzip()
+fn places<'p>(places: impl Iterator<Item = (&'p Name, &'p RecordKey)>) -> (Vec<String>, Vec<String>) {
+    places.map(|(shelf, key)| (shelf.as_str().to_owned(), key.as_str().to_owned())).unzip()
 }
 
-fn until(keep: Option<Duration>, now: Timestamp) -> Option<i64> {
-    keep.map(|keep| now.after(keep).as_micros())
-}
-
-fn put(new: &[(Put, NewValue)], now: Timestamp) -> Query {
+fn put(new: &[NewRecord<'_>]) -> Query {
+    let (shelves, keys) = places(new.iter().map(|new| (new.shelf, new.key)));
     Query::new(PUT)
-        .with(new.iter().map(|(put, _)| put.shelf.as_str().to_owned()).collect::<Vec<_>>())
-        .with(new.iter().map(|(put, _)| put.key.as_str().to_owned()).collect::<Vec<_>>())
-        .with(new.iter().map(|(_, to)| until(to.keep, now)).collect::<Vec<_>>())
-        .with(new.iter().map(|(_, to)| to.value.as_bytes().to_vec()).collect::<Vec<_>>())
+        .with(shelves)
+        .with(keys)
+        .with(new.iter().map(|new| new.expires.map(Timestamp::as_micros)).collect::<Vec<_>>())
+        .with(new.iter().map(|new| new.value.as_bytes().to_vec()).collect::<Vec<_>>())
 }
 
-fn append(entries: &[Append], now: Timestamp) -> Query {
+fn append(new: &[NewEntry<'_>], at: Timestamp) -> Query {
     Query::new(APPEND)
-        .with(now.as_micros())
-        .with(entries.iter().map(|entry| entry.journal.as_str().to_owned()).collect::<Vec<_>>())
-        .with(entries.iter().map(|entry| until(entry.keep, now)).collect::<Vec<_>>())
-        .with(entries.iter().map(|entry| entry.subject.as_str().to_owned()).collect::<Vec<_>>())
-        .with(entries.iter().map(|entry| entry.value.as_bytes().to_vec()).collect::<Vec<_>>())
+        .with(at.as_micros())
+        .with(new.iter().map(|new| new.journal.as_str().to_owned()).collect::<Vec<_>>())
+        .with(new.iter().map(|new| new.expires.map(Timestamp::as_micros)).collect::<Vec<_>>())
+        .with(new.iter().map(|new| new.subject.as_str().to_owned()).collect::<Vec<_>>())
+        .with(new.iter().map(|new| new.value.as_bytes().to_vec()).collect::<Vec<_>>())
 }
 
 /// Keeps a record as it was copied.

@@ -10,14 +10,8 @@ use crate::link::Link;
 use crate::transaction::Gate;
 use crate::writing::Writing;
 
-/// Does what somebody wants of a timer.
-pub(super) async fn change(link: &mut Link, name: &Name, act: &TimerAct) -> Result<TimerOutcome, Fault> {
-    let done = change_as_seen(link, name, act, &TimerSeen::Never).await?;
-    Ok(done.unwrap_or(TimerOutcome::NotFound))
-}
-
-/// The same if it is as it was seen; `None` if it is not.
-pub(super) async fn change_as_seen(
+/// Performs an action on a timer, if it is as it was seen. Returns `None` if it is not.
+pub(super) async fn change(
     link: &mut Link,
     name: &Name,
     act: &TimerAct,

@@ -18,8 +18,8 @@ mod views;
 
 use tenure_core::{HostId, Name, NewTimer, Timer, Timestamp};
 use tenure_store::{
-    Answer, Fired, Pruned, SlotPage, SlotsAsk, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
-    TimerSeen, TimerSet, TimersAsk,
+    Answer, Fired, Pruned, SlotPage, SlotsAsk, TimerEdit, TimerEdited, TimerPage, TimerSeen, TimerSet,
+    TimersAsk,
 };
 
 use crate::store::PostgresStore;
@@ -51,13 +51,6 @@ impl PostgresStore {
         })
     }
 
-    pub(crate) fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
-        let name = name.clone();
-        Box::pin(self.ask(&self.tasks.timers, move |link| {
-            Box::pin(async move { change::change(link, &name, &act).await })
-        }))
-    }
-
     pub(crate) fn edit_timer(
         &self,
         name: &Name,
@@ -74,7 +67,7 @@ impl PostgresStore {
                         set.map_or(TimerEdited::Otherwise, TimerEdited::Set)
                     }
                     TimerEdit::Act(act) => {
-                        let acted = change::change_as_seen(link, &name, &act, &seen).await?;
+                        let acted = change::change(link, &name, &act, &seen).await?;
                         acted.map_or(TimerEdited::Otherwise, TimerEdited::Acted)
                     }
                 })

@@ -7,8 +7,8 @@ use tenure_core::{
     End, HostId, Job, JobId, Name, NewTimer, Origin, SlotRecord, State, Timer, Timestamp, limits,
 };
 use tenure_store::{
-    Accepted, Answer, ChangeOutcome, Fault, Fired, Order, SlotsAsk, TimerAct, TimerEdit, TimerEdited,
-    TimerOutcome, TimerSeen, TimerSet, TimersAsk,
+    Accepted, Answer, ChangeOutcome, Fault, Fired, Order, SlotsAsk, TimerEdit, TimerEdited, TimerSeen,
+    TimerSet, TimersAsk,
 };
 
 use super::{Witness, row};
@@ -158,15 +158,6 @@ impl Witness {
                 self.timed_since(TimerDoing::Fires, oldest).await?;
             }
             Ok(fired)
-        })
-    }
-
-    pub(super) fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
-        let name = name.clone();
-        Box::pin(async move {
-            let outcome = self.store.change_timer(&name, act.clone()).await?;
-            self.timed(TimerDoing::Changes { name, act, outcome: outcome.clone() }).await?;
-            Ok(outcome)
         })
     }
 

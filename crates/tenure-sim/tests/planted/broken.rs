@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use tenure_core::{Fence, Job, JobId, NewJob, Reserved, RetryPolicy, Settlement, State, StateName, Verdict};
 use tenure_store::{
-    Accepted, Answer, Caution, Change, Clock, Copies, Count, Encryption, Enqueued, Fault, Hints, Joint,
-    Measures, PageAsk, Renew, Renewal, Reply, Report, Reported, Request, Reservation, Reserve, Selection,
-    Settled, Store, Tended, Turn, replied,
+    About, Accepted, Answer, Change, Clock, Count, Enqueued, Extras, Fault, Hints, PageAsk, Renew, Renewal,
+    Reply, Report, Reported, Request, Reservation, Reserve, Selection, Settled, Store, Tended, Turn, replied,
 };
 
 /// Which promise it breaks.
@@ -247,32 +246,13 @@ impl Store for Broken {
         self.inner.clock()
     }
 
-    fn describe(&self) -> String {
-        format!("a store with a bug: {:?}", self.bug)
+    fn about(&self) -> About {
+        let place = format!("a store with a bug: {:?}", self.bug);
+        About { place, engine: "broken", cautions: Vec::new() }
     }
 
-    fn engine(&self) -> &'static str {
-        "broken"
-    }
-
-    fn cautions(&self) -> Vec<Caution> {
-        Vec::new()
-    }
-
-    fn joint(&self) -> Option<&dyn Joint> {
-        None
-    }
-
-    fn copies(&self) -> Option<&dyn Copies> {
-        None
-    }
-
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        None
-    }
-
-    fn measures(&self) -> Option<&Measures> {
-        None
+    fn extras(&self) -> Extras<'_> {
+        Extras::default()
     }
 
     fn close(&self) -> Answer<'_, ()> {

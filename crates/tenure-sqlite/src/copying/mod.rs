@@ -5,13 +5,12 @@ mod others;
 mod rest;
 
 use rusqlite::Result;
-use tenure_core::{JournalEntry, Name, Record, RecordKey, UniqueKey};
-use tenure_store::{Answer, Copies, CopyEnd, Item, KeyHold, Rest};
+use tenure_store::{CopyEnd, Item};
 
-use crate::command::Command;
-use crate::value;
 use crate::writing::Writing;
-use crate::{SqliteStore, epoch, records, repair};
+use crate::{epoch, value};
+
+pub(crate) use rest::{keys_held, rest};
 
 /// What is in the file while it is part of a copy.
 const BEGIN: &str = "INSERT INTO meta (name, value) VALUES ('copying', 1)";
@@ -24,41 +23,6 @@ pub(crate) const PART: &str = "incomplete copy; remove the file and copy again";
 /// Whether only a part of a copy has been written into this file.
 pub(crate) fn is_part(conn: &rusqlite::Connection) -> Result<bool> {
     conn.query_row(IS_COPYING, [], |row| row.get(0))
-}
-
-impl Copies for SqliteStore {
-    fn rest(&self) -> Answer<'_, Rest> {
-        let is_new_backup = self.is_new_backup;
-        Box::pin(self.read(move |conn, _| rest::rest(conn, is_new_backup)))
-    }
-
-    fn unreadable(&self, at_most: usize) -> Answer<'_, Vec<String>> {
-        Box::pin(self.read(move |conn, _| repair::sentences(conn, at_most)))
-    }
-
-    fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
-        Box::pin(self.read(move |conn, _| rest::keys_held(conn, behind, at_most)))
-    }
-
-    fn records_kept(&self, behind: Option<(Name, RecordKey)>, at_most: usize) -> Answer<'_, Vec<Record>> {
-        Box::pin(self.read(move |conn, _| records::records_kept(conn, behind.as_ref(), at_most)))
-    }
-
-    fn entries_kept(&self, behind: Option<(Name, u64)>, at_most: usize) -> Answer<'_, Vec<JournalEntry>> {
-        Box::pin(self.read(move |conn, _| records::entries_kept(conn, behind.as_ref(), at_most)))
-    }
-
-    fn begin_copy(&self) -> Answer<'_, Option<String>> {
-        Box::pin(self.write(Command::BeginCopy))
-    }
-
-    fn take_in(&self, items: Vec<Item>) -> Answer<'_, ()> {
-        Box::pin(self.write(|reply| Command::TakeIn(items, reply)))
-    }
-
-    fn end_copy(&self, end: CopyEnd) -> Answer<'_, ()> {
-        Box::pin(self.write(move |reply| Command::EndCopy(end, reply)))
-    }
 }
 
 impl Writing<'_> {

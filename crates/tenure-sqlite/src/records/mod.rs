@@ -1,10 +1,11 @@
-//! Records and journals: writing them, all or nothing, and removing what has expired.
+//! Records and journals: their rows, as the engine reads and writes them, and removing what has expired.
 
 mod views;
 
-use rusqlite::{OptionalExtension, Result, params};
+use rusqlite::{Error, OptionalExtension, Result, params};
 use tenure_core::{JournalEntry, Record, Timestamp, limits};
-use tenure_store::{Append, Put, Writes, Written};
+use tenure_store::Put;
+use tenure_store::engine::records::{Changes, NewEntry, Numbers, RecordTxn, prunes_on};
 
 use crate::value;
 use crate::writing::Writing;
@@ -29,35 +30,6 @@ pub(crate) const EXPIRED_ENTRIES: &str = "SELECT number FROM journal_entry WHERE
 pub(crate) const PRUNE_ENTRY: &str = "DELETE FROM journal_entry WHERE number = ?1";
 
 impl Writing<'_> {
-    /// Writes all or nothing. What is in the way is read before anything is written.
-    pub(crate) fn write_records(&mut self, writes: &Writes) -> Result<Written> {
-        let find = |put: &Put| views::one(self.conn, &put.shelf, &put.key, self.now);
-        let there = writes.records.iter().map(find).collect::<Result<Vec<_>>>()?;
-        let unmet = writes.unmet(there, self.now);
-        if !unmet.is_empty() {
-            return Ok(Written::Refused(unmet));
-        }
-        let versions = writes.records.iter().map(|put| self.put(put)).collect::<Result<_>>()?;
-        let numbers = writes.entries.iter().map(|entry| self.append(entry)).collect::<Result<_>>()?;
-        if writes.asks {
-            self.call_asked()?;
-        }
-        Ok(Written::Done { versions, numbers })
-    }
-
-    fn put(&self, put: &Put) -> Result<Option<u64>> {
-        let Some(to) = &put.to else {
-            self.conn.prepare_cached(REMOVE)?.execute([put.shelf.as_str(), put.key.as_str()])?;
-            return Ok(None);
-        };
-        let version: i64 = self.conn.prepare_cached(NEXT_VERSION)?.query_row([], |row| row.get(0))?;
-        let version = value::seq(version)?;
-        let expires = to.keep.map(|keep| self.now.after(keep));
-        let (shelf, key, value) = (put.shelf.clone(), put.key.clone(), to.value.clone());
-        self.keep_record(&Record { shelf, key, version, value, expires })?;
-        Ok(Some(version))
-    }
-
     /// Keeps a record as it is from now on.
     pub(crate) fn keep_record(&self, record: &Record) -> Result<()> {
         self.conn.prepare_cached(PUT)?.execute(params![
@@ -68,19 +40,6 @@ impl Writing<'_> {
             record.value.as_bytes(),
         ])?;
         Ok(())
-    }
-
-    fn append(&self, append: &Append) -> Result<u64> {
-        let expires = append.keep.map(|keep| self.now.after(keep));
-        let number = self.conn.prepare_cached(APPEND)?.insert(params![
-            None::<i64>,
-            append.journal.as_str(),
-            self.now.as_micros(),
-            expires.map(Timestamp::as_micros),
-            append.subject.as_str(),
-            append.value.as_bytes(),
-        ])?;
-        value::seq(number)
     }
 
     /// Keeps an entry as it was copied.
@@ -111,11 +70,11 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Removes some of what has expired; answers whether there may be more.
+    /// Removes some of what has expired. Returns true if there may be more.
     pub(crate) fn prune_records(&self) -> Result<bool> {
         let records = self.prune_by(EXPIRED, PRUNE)?;
         let entries = self.prune_by(EXPIRED_ENTRIES, PRUNE_ENTRY)?;
-        Ok(records.max(entries) >= limits::PRUNE_RECORDS)
+        Ok(prunes_on(records.max(entries)))
     }
 
     fn prune_by(&self, expired: &str, prune: &str) -> Result<usize> {
@@ -129,5 +88,46 @@ impl Writing<'_> {
             prune.execute([row])?;
         }
         Ok(rows.len())
+    }
+}
+
+impl RecordTxn for Writing<'_> {
+    type Error = Error;
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    async fn find(&mut self, puts: &[Put]) -> Result<Vec<Option<Record>>> {
+        puts.iter().map(|put| views::find(self.conn, &put.shelf, &put.key)).collect()
+    }
+
+    async fn write(&mut self, changes: &Changes<'_>) -> Result<Numbers> {
+        let mut numbers = Numbers::default();
+        for (shelf, key) in &changes.gone {
+            self.conn.prepare_cached(REMOVE)?.execute([shelf.as_str(), key.as_str()])?;
+        }
+        for new in &changes.kept {
+            let version = self.conn.prepare_cached(NEXT_VERSION)?.query_row([], |row| row.get(0))?;
+            let version = value::seq(version)?;
+            self.keep_record(&new.numbered(version))?;
+            numbers.versions.push(version);
+        }
+        for NewEntry { journal, subject, value, expires } in &changes.entries {
+            let number = self.conn.prepare_cached(APPEND)?.insert(params![
+                None::<i64>,
+                journal.as_str(),
+                changes.at.as_micros(),
+                expires.map(Timestamp::as_micros),
+                subject.as_str(),
+                value.as_bytes(),
+            ])?;
+            numbers.entries.push(value::seq(number)?);
+        }
+        Ok(numbers)
+    }
+
+    fn notify_asked(&mut self) -> Result<()> {
+        self.call_asked()
     }
 }

@@ -35,9 +35,12 @@ pub(crate) fn one(
     key: &RecordKey,
     now: Timestamp,
 ) -> Result<Option<Record>> {
-    let mut find = conn.prepare_cached(ONE)?;
-    let found = find.query_row([shelf.as_str(), key.as_str()], record).optional()?;
-    Ok(found.filter(|record| record.is_alive(now)))
+    Ok(find(conn, shelf, key)?.filter(|record| record.is_alive(now)))
+}
+
+/// One record, whether it has expired or not.
+pub(super) fn find(conn: &Connection, shelf: &Name, key: &RecordKey) -> Result<Option<Record>> {
+    conn.prepare_cached(ONE)?.query_row([shelf.as_str(), key.as_str()], record).optional()
 }
 
 /// A page of records. One that cannot be read is left out.

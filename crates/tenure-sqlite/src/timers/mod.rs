@@ -153,7 +153,7 @@ impl Writing<'_> {
     }
 
     /// Performs an action on a timer.
-    pub(crate) fn change_timer(&mut self, name: &Name, act: &TimerAct) -> Result<TimerOutcome> {
+    fn change_timer(&mut self, name: &Name, act: &TimerAct) -> Result<TimerOutcome> {
         if *act == TimerAct::Remove {
             return self.remove_timer(name);
         }

@@ -156,7 +156,11 @@ fn a_closed_store_leaves_one_whole_file_that_another_program_recognises() {
     runtime().block_on(async {
         let store = open(&file);
         assert_eq!(store.counts().await.unwrap()[0].jobs, 100);
-        assert!(store.describe().ends_with("tenure.db (WAL, synchronous FULL)"), "{}", store.describe());
+        assert!(
+            store.about().place.ends_with("tenure.db (WAL, synchronous FULL)"),
+            "{}",
+            store.about().place
+        );
     });
 }
 

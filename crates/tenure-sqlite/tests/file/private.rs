@@ -55,7 +55,7 @@ fn a_file_that_every_user_can_open_is_a_caution_with_the_command_that_ends_it() 
         let open_to = |folder, file_mode| {
             fs::set_permissions(directory.path(), PermissionsExt::from_mode(folder)).unwrap();
             fs::set_permissions(&file, PermissionsExt::from_mode(file_mode)).unwrap();
-            store.cautions().pop().map(|caution| caution.to_string()).unwrap_or_default()
+            store.about().cautions.pop().map(|caution| caution.to_string()).unwrap_or_default()
         };
         let (path, told) = (file.display(), open_to(0o755, 0o644));
         assert!(

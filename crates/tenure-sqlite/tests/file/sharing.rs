@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{Fence, JobId, Limit, QueueName, Rate, StateName, Verdict};
+use tenure_core::{Fence, JobId, Limit, QueueName, Rate, Reserved, StateName, Verdict};
 use tenure_sqlite::{Options, SqliteStore};
 use tenure_store::{Change, Hints, Jobs, ManualClock, Selection, Settled, Store, Views};
 
@@ -141,6 +141,27 @@ fn a_success_is_refused_by_the_store_that_granted_the_job_once_the_other_has_gra
         assert_eq!(late.settled, [Settled::Fenced]);
         let done = two.settle(vec![settle(new, Verdict::Succeeded(None))], None).await.unwrap();
         assert_eq!(done.settled, [Settled::Done(StateName::Succeeded)]);
+    });
+}
+
+/// One statement writes many successes, so it has to look at the fence of each.
+#[test]
+fn many_successes_are_refused_by_the_store_that_granted_the_jobs_once_the_other_has_taken_them_back() {
+    let (_directory, file) = file();
+    let clock = ManualClock::new();
+    let [one, two] =
+        [0, 1].map(|_| SqliteStore::open(&file, Options::default(), Arc::new(clock.clone())).unwrap());
+    runtime().block_on(async {
+        one.enqueue(new_jobs(1, 8)).await.unwrap();
+        let old = one.reserve(ask(host(1), 8)).await.unwrap().jobs;
+        clock.advance(Duration::from_secs(61));
+        let new = two.reserve(ask(host(2), 8)).await.unwrap().jobs;
+        let end =
+            |jobs: Vec<Reserved>| jobs.into_iter().map(|job| settle(job, Verdict::Succeeded(None))).collect();
+        let late = one.settle(end(old), None).await.unwrap();
+        assert_eq!(late.settled, [Settled::Fenced; 8]);
+        let done = two.settle(end(new), None).await.unwrap();
+        assert_eq!(done.settled, [Settled::Done(StateName::Succeeded); 8]);
     });
 }
 

@@ -18,7 +18,7 @@ use crate::{Answer, Chance, Encryption, Fault, Store};
 use pouring::Pouring;
 
 /// Being copied, and being what a copy is written into.
-pub trait Copies: Send + Sync {
+pub trait Copies {
     /// What no view shows.
     fn rest(&self) -> Answer<'_, Rest>;
 
@@ -73,9 +73,6 @@ pub enum Copied {
 /// Why a store was not copied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CopyRefusal {
-    /// The store does not keep jobs itself.
-    #[error("this store cannot be copied or used as the target of a copy")]
-    NoCopies,
     /// There is something in the place where the copy was to be. Nothing has happened to it.
     #[error("the target is not empty: it has {0}; use an empty target")]
     Occupied(String),
@@ -132,7 +129,7 @@ fn in_words(those: &[InTheWay]) -> String {
 
 /// Returns a store without the decryption in front of it.
 fn as_stored(store: &dyn Store) -> &dyn Store {
-    store.encryption().map_or(store, Encryption::beneath)
+    store.extras().encryption.map_or(store, Encryption::beneath)
 }
 
 /// Copies all that `from` keeps to `to`, where nothing may be. `even_in_use`: also if somebody may be using the source;
@@ -152,42 +149,39 @@ pub async fn copy(
     // Encrypted values are copied as they are: the copy needs the same keys, and copying needs none.
     let (from, to) = (as_stored(from), as_stored(to));
     let refused = |why| Ok(Copied::Refused(why));
-    let (Some(source), Some(target)) = (from.copies(), to.copies()) else {
-        return refused(CopyRefusal::NoCopies);
-    };
-    let before = source.rest().await?;
+    let before = from.rest().await?;
     if !even_in_use && !before.is_new_backup {
         let in_the_way = holders::in_the_way(from).await?;
         if !in_the_way.is_empty() {
             return refused(CopyRefusal::InUse(in_the_way));
         }
     }
-    let mut unreadable = source.unreadable(UNREADABLE).await?;
+    let mut unreadable = from.unreadable(UNREADABLE).await?;
     if !unreadable.is_empty() {
         let (count, is_all) = (unreadable.len(), unreadable.len() < UNREADABLE);
         unreadable.truncate(UNREADABLE_TOLD);
         return refused(CopyRefusal::Unreadable { count, is_all, first: unreadable });
     }
-    let there = target.rest().await?;
-    if let Some(what) = target.begin_copy().await? {
+    let there = to.rest().await?;
+    if let Some(what) = to.begin_copy().await? {
         return refused(CopyRefusal::Occupied(what));
     }
     let epoch = before.epoch.max(there.epoch).next(to.clock().now(), Chance::from_system().bits());
-    let mut pouring = Pouring::new(target, epoch, before.totals, tell);
-    reading::read_all(from, source, &before, &mut pouring).await?;
+    let mut pouring = Pouring::new(to, epoch, before.totals, tell);
+    reading::read_all(from, &before, &mut pouring).await?;
     let (copied, fence) = (pouring.finish().await?, pouring.greatest);
-    let after = source.rest().await?;
+    let after = from.rest().await?;
     let expected = Totals { keys: after.totals.keys.saturating_sub(pouring.keys_freed), ..after.totals };
     if copied != expected && !even_in_use {
         return refused(CopyRefusal::Changed { expected, found: copied });
     }
-    let found = target.rest().await?.totals;
+    let found = to.rest().await?.totals;
     if found != copied {
         return refused(CopyRefusal::Incomplete { expected: copied, found });
     }
     let last_seq = before.last_seq.max(after.last_seq);
     let last_version = before.last_version.max(after.last_version);
     let last_number = before.last_number.max(after.last_number);
-    target.end_copy(CopyEnd { epoch, fence, last_seq, last_version, last_number }).await?;
+    to.end_copy(CopyEnd { epoch, fence, last_seq, last_version, last_number }).await?;
     Ok(Copied::Whole(copied))
 }

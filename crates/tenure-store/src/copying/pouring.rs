@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use tenure_core::{Epoch, Fence, JobId};
 
-use super::Copies;
 use super::items::{Item, Totals};
-use crate::Fault;
+use crate::{Fault, Store};
 
 /// A page has no more items than this, and stops growing when it has about so many bytes.
 const PAGE_ITEMS: usize = 500;
@@ -14,7 +13,7 @@ const PAGE_BYTES: usize = 1 << 20;
 
 /// A copy on its way into a store.
 pub(super) struct Pouring<'c> {
-    to: &'c dyn Copies,
+    to: &'c dyn Store,
     /// The epoch of the copy.
     pub epoch: Epoch,
     /// The greatest fence that was copied.
@@ -32,7 +31,7 @@ pub(super) struct Pouring<'c> {
 
 impl<'c> Pouring<'c> {
     pub(super) fn new(
-        to: &'c dyn Copies,
+        to: &'c dyn Store,
         epoch: Epoch,
         expected: Totals,
         tell: &'c mut (dyn FnMut(Totals, Totals) + Send),

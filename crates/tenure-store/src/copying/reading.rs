@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tenure_core::{Block, Bucket, Cancel, Job, JobId, Noticed, QueueName, State, Timestamp};
 
 use super::items::{CopiedJob, CopiedLimit, CopiedQueue, Item, Rest};
+use super::lapsing;
 use super::pouring::Pouring;
-use super::{Copies, lapsing};
 use crate::{Fault, LeasesAsk, LedgerAsk, Order, PageAsk, SlotsAsk, Store, TimersAsk};
 
 /// How much is read with one call. Jobs may be large.
@@ -15,22 +15,17 @@ const PAGE_JOBS: usize = 100;
 const PAGE_LINES: usize = 100;
 
 /// Reads everything: queues, jobs in the order of their acceptance, then all else.
-pub(super) async fn read_all(
-    from: &dyn Store,
-    source: &dyn Copies,
-    rest: &Rest,
-    to: &mut Pouring<'_>,
-) -> Result<(), Fault> {
+pub(super) async fn read_all(from: &dyn Store, rest: &Rest, to: &mut Pouring<'_>) -> Result<(), Fault> {
     queues(from, rest, to).await?;
     jobs(from, to).await?;
-    keys(source, to).await?;
+    keys(from, to).await?;
     limits(from, to).await?;
     leases(from, to).await?;
     ledger(from, to).await?;
     timers(from, to).await?;
     slots(from, to).await?;
-    records(source, to).await?;
-    journals(source, to).await?;
+    records(from, to).await?;
+    journals(from, to).await?;
     for app in from.apps().await? {
         to.put(Item::App(app)).await?;
     }
@@ -112,10 +107,10 @@ async fn waiting(from: &dyn Store, job: Job, now: Timestamp) -> Result<(Job, Vec
     Ok((job, standing.after))
 }
 
-async fn keys(source: &dyn Copies, to: &mut Pouring<'_>) -> Result<(), Fault> {
+async fn keys(from: &dyn Store, to: &mut Pouring<'_>) -> Result<(), Fault> {
     let mut behind = None;
     loop {
-        let page = source.keys_held(behind, PAGE).await?;
+        let page = from.keys_held(behind, PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         behind = Some(last.key);
         for hold in page {
@@ -202,10 +197,10 @@ async fn slots(from: &dyn Store, to: &mut Pouring<'_>) -> Result<(), Fault> {
     }
 }
 
-async fn records(source: &dyn Copies, to: &mut Pouring<'_>) -> Result<(), Fault> {
+async fn records(from: &dyn Store, to: &mut Pouring<'_>) -> Result<(), Fault> {
     let mut behind = None;
     loop {
-        let page = source.records_kept(behind, PAGE_JOBS).await?;
+        let page = from.records_kept(behind, PAGE_JOBS).await?;
         let Some(last) = page.last() else { return Ok(()) };
         behind = Some((last.shelf.clone(), last.key.clone()));
         for record in page {
@@ -214,10 +209,10 @@ async fn records(source: &dyn Copies, to: &mut Pouring<'_>) -> Result<(), Fault>
     }
 }
 
-async fn journals(source: &dyn Copies, to: &mut Pouring<'_>) -> Result<(), Fault> {
+async fn journals(from: &dyn Store, to: &mut Pouring<'_>) -> Result<(), Fault> {
     let mut behind = None;
     loop {
-        let page = source.entries_kept(behind, PAGE).await?;
+        let page = from.entries_kept(behind, PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         behind = Some((last.journal.clone(), last.number));
         for entry in page {

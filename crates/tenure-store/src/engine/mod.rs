@@ -8,6 +8,7 @@
 //! run a verb with [`at_once`] and never suspend.
 
 pub mod leases;
+pub mod records;
 pub mod timers;
 
 use std::pin::pin;

@@ -8,9 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::{
-    Answer, Caution, Chance, Clock, Copies, Encryption, Fault, Hints, Joint, Measures, Reply, Request, Store,
-};
+use crate::{About, Answer, Chance, Clock, Extras, Fault, Hints, Reply, Request, Store};
 pub use fate::Faults;
 use fate::{Fate, Trouble};
 
@@ -172,7 +170,7 @@ impl Mood {
 
 impl fmt::Debug for FaultyStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FaultyStore({})", self.inner.describe())
+        write!(f, "FaultyStore({})", self.inner.about().place)
     }
 }
 
@@ -189,32 +187,13 @@ impl Store for FaultyStore {
         Arc::clone(&self.clock)
     }
 
-    fn describe(&self) -> String {
-        format!("{}, with faults", self.inner.describe())
+    fn about(&self) -> About {
+        let about = self.inner.about();
+        About { place: format!("{}, with faults", about.place), ..about }
     }
 
-    fn engine(&self) -> &'static str {
-        self.inner.engine()
-    }
-
-    fn cautions(&self) -> Vec<Caution> {
-        self.inner.cautions()
-    }
-
-    fn joint(&self) -> Option<&dyn Joint> {
-        self.inner.joint()
-    }
-
-    fn copies(&self) -> Option<&dyn Copies> {
-        None
-    }
-
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        self.inner.encryption()
-    }
-
-    fn measures(&self) -> Option<&Measures> {
-        self.inner.measures()
+    fn extras(&self) -> Extras<'_> {
+        self.inner.extras()
     }
 
     fn close(&self) -> Answer<'_, ()> {

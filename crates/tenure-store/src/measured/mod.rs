@@ -9,7 +9,7 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Answer, Caution, Clock, Copies, Encryption, Hints, Joint, Reply, Request, Store};
+use crate::{About, Answer, Clock, Extras, Hints, Reply, Request, Store};
 pub use histogram::Histogram;
 use measures::Watched;
 pub use measures::{CallMeasure, ClaimMeasure, LeaseMeasure, Measures};
@@ -25,7 +25,7 @@ pub use measures::{CallMeasure, ClaimMeasure, LeaseMeasure, Measures};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let store = MeasuredStore::new(Arc::new(MemoryStore::new(Arc::new(ManualClock::new()))));
 /// store.queues().await.unwrap();
-/// let calls = store.measures().unwrap().calls();
+/// let calls = store.extras().measures.unwrap().calls();
 /// assert_eq!((calls[0].operation, calls[0].took.count()), ("queues", 1));
 /// # }
 /// ```
@@ -45,7 +45,7 @@ impl MeasuredStore {
 
 impl fmt::Debug for MeasuredStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MeasuredStore({})", self.inner.describe())
+        write!(f, "MeasuredStore({})", self.inner.about().place)
     }
 }
 
@@ -72,32 +72,12 @@ impl Store for MeasuredStore {
         self.inner.clock()
     }
 
-    fn describe(&self) -> String {
-        self.inner.describe()
+    fn about(&self) -> About {
+        self.inner.about()
     }
 
-    fn engine(&self) -> &'static str {
-        self.inner.engine()
-    }
-
-    fn cautions(&self) -> Vec<Caution> {
-        self.inner.cautions()
-    }
-
-    fn joint(&self) -> Option<&dyn Joint> {
-        self.inner.joint()
-    }
-
-    fn copies(&self) -> Option<&dyn Copies> {
-        self.inner.copies()
-    }
-
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        self.inner.encryption()
-    }
-
-    fn measures(&self) -> Option<&Measures> {
-        Some(&self.measures)
+    fn extras(&self) -> Extras<'_> {
+        Extras { measures: Some(&self.measures), ..self.inner.extras() }
     }
 
     fn close(&self) -> Answer<'_, ()> {

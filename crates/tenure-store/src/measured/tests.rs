@@ -26,7 +26,7 @@ fn bench(faults: Faults) -> Bench {
 
 impl Bench {
     fn call(&self, operation: &str) -> CallMeasure {
-        let calls = self.store.measures().unwrap().calls();
+        let calls = self.store.extras().measures.unwrap().calls();
         calls.into_iter().find(|call| call.operation == operation).unwrap()
     }
 
@@ -104,7 +104,7 @@ async fn claims_tell_what_they_were_granted_and_which_queue_had_nothing() {
     // Who got all that it wanted did not look further.
     bench.enqueue("mail", 3).await;
     bench.store.reserve(ask(&["mail", "post"], 1)).await.unwrap();
-    let claims = bench.store.measures().unwrap().claims();
+    let claims = bench.store.extras().measures.unwrap().claims();
     assert_eq!((claims.took.count(), claims.jobs.count(), claims.jobs.sum()), (3, 3, 3.0));
     let empty = |queue: &str| claims.empty.get(&Some(QueueName::new(queue).unwrap())).copied();
     assert_eq!((empty("mail"), empty("post")), (Some(1), Some(1)));
@@ -117,7 +117,7 @@ async fn however_many_queues_are_asked_for_in_vain_a_bounded_number_is_told_apar
         bench.store.reserve(ask(&[&format!("q{number}")], 1)).await.unwrap();
     }
     bench.store.reserve(ask(&["q7"], 1)).await.unwrap();
-    let empty = bench.store.measures().unwrap().claims().empty;
+    let empty = bench.store.extras().measures.unwrap().claims().empty;
     assert_eq!((empty.len(), empty[&None]), (1_001, 100));
     assert_eq!(empty[&Some(QueueName::new("q7").unwrap())], 2);
 }
@@ -139,7 +139,7 @@ async fn leases_tell_what_came_of_wanting_them() {
     let renew = LeaseAct::Renew { id: LeaseId::new([1, 1]), fence, late: Late::Refused };
     let renew = LeaseWish { name: LeaseName::new("month-end").unwrap(), act: renew };
     bench.store.lease(vec![renew]).await.unwrap();
-    let leases = bench.store.measures().unwrap().leases();
+    let leases = bench.store.extras().measures.unwrap().leases();
     assert_eq!(leases.acquired, [("granted", 1), ("held", 2), ("awaited", 0), ("refused", 0)]);
     assert_eq!(leases.renewed.count(), 1);
 }

@@ -3,7 +3,9 @@
 use tenure_core::{AppUse, Timestamp};
 
 use super::rows::{Row, Rows};
-use crate::{Clock, Host, Reply, Request, Sizes, Turn, Written};
+use super::txn::{Txn, run};
+use crate::engine::records;
+use crate::{Clock, Host, Reply, Request, Sizes, Turn};
 
 impl Rows {
     /// Performs a request.
@@ -40,7 +42,6 @@ impl Rows {
             Request::PruneLedger { before } => Reply::PruneLedger(self.leases.prune(before)),
             Request::SetTimers { timers, starts } => Reply::SetTimers(self.set_timers(&timers, starts, now)),
             Request::Fire { at_most } => Reply::Fire(self.fire(at_most, now)),
-            Request::ChangeTimer { name, act } => Reply::ChangeTimer(self.change_timer(&name, &act, now)),
             Request::EditTimer { name, seen, edit } => {
                 Reply::EditTimer(self.edit_timer(&name, &seen, &edit, now))
             }
@@ -49,10 +50,7 @@ impl Rows {
             Request::Slots { ask } => Reply::Slots(self.timers.slots(&ask)),
             Request::PruneSlots { before } => Reply::PruneSlots(self.timers.prune(before)),
             Request::WriteRecords { writes } => {
-                let asks = writes.asks;
-                let written = self.records.write(writes, now);
-                self.news.asked |= asks && matches!(written, Written::Done { .. });
-                Reply::WriteRecords(written)
+                Reply::WriteRecords(run(records::write(&mut Txn { rows: self, now }, &writes)))
             }
             Request::Record { shelf, key } => Reply::Record(self.records.get(&(shelf, key), now).cloned()),
             Request::Records { ask } => Reply::Records(self.records.page(&ask, now)),
@@ -82,11 +80,7 @@ impl Rows {
             Request::Counts {} => Reply::Counts(self.counts()),
             Request::Queues {} => Reply::Queues(self.queues(now)),
             Request::Standing { id } => Reply::Standing(self.standing(id, now)),
-            Request::SetPaused { queue, paused } => Reply::SetPaused(self.set_paused(queue, paused)),
-            Request::SetQueueLimit { queue, limit } => {
-                Reply::SetQueueLimit(self.set_queue_limit(queue, limit, now))
-            }
-            Request::EditQueue { queue, edit } => Reply::EditQueue(self.edit_queue(queue, &edit, now)),
+            Request::EditQueue { queue, edit } => Reply::EditQueue(self.edit_queue(&queue, &edit, now)),
             Request::RemoveQueue { queue, seen } => Reply::RemoveQueue(self.remove_queue(&queue, &seen)),
             Request::Limit { key } => Reply::Limit(self.limits.find(&key)),
             Request::Limits { behind, at_most } => Reply::Limits(self.limits.page(behind.as_ref(), at_most)),
@@ -95,6 +89,25 @@ impl Rows {
                 Reply::SetLimit(())
             }
             Request::Sizes {} => Reply::Sizes(Sizes::default()),
+            Request::Rest {} => Reply::Rest(self.rest()),
+            // Memory keeps values of the domain, which are always readable.
+            Request::Unreadable { .. } => Reply::Unreadable(Vec::new()),
+            Request::KeysHeld { behind, at_most } => Reply::KeysHeld(self.keys_held(behind, at_most)),
+            Request::RecordsKept { behind, at_most } => {
+                Reply::RecordsKept(self.records.kept(behind).take(at_most).cloned().collect())
+            }
+            Request::EntriesKept { behind, at_most } => {
+                Reply::EntriesKept(self.records.entries_kept(behind).take(at_most).cloned().collect())
+            }
+            Request::BeginCopy {} => Reply::BeginCopy(self.anything(now).map(str::to_owned)),
+            Request::TakeIn { items } => {
+                items.into_iter().for_each(|item| self.take_in(item, now));
+                Reply::TakeIn(())
+            }
+            Request::EndCopy { end } => {
+                self.end_copy(&end);
+                Reply::EndCopy(())
+            }
         }
     }
 }

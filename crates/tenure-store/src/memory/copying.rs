@@ -2,73 +2,48 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Block, Epoch, JournalEntry, Name, Record, RecordKey, State, Timestamp, UniqueKey};
+use tenure_core::{Block, Epoch, State, Timestamp, UniqueKey};
 
-use super::MemoryStore;
 use super::keys::Hold;
 use super::rows::{Row, Rows};
-use crate::{Answer, CopiedJob, CopiedLimit, CopiedQueue, Copies, CopyEnd, Item, KeyHold, Rest, Totals};
-
-impl Copies for MemoryStore {
-    fn rest(&self) -> Answer<'_, Rest> {
-        self.answer(|rows, _| Rest {
-            epoch: rows.epoch,
-            last_seq: rows.last_seq,
-            last_version: rows.records.last().0,
-            last_number: rows.records.last().1,
-            buckets: rows.queues.iter().map(|(name, queue)| (name.clone(), queue.bucket)).collect(),
-            is_new_backup: false,
-            totals: rows.totals(),
-        })
-    }
-
-    fn unreadable(&self, _at_most: usize) -> Answer<'_, Vec<String>> {
-        // Memory keeps values of the domain, not rows.
-        self.answer(|_, _| Vec::new())
-    }
-
-    fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Answer<'_, Vec<KeyHold>> {
-        self.answer(move |rows, _| {
-            let held = rows.keys.behind(behind).take(at_most);
-            held.map(|(key, Hold { job, until })| KeyHold {
-                key,
-                job,
-                seq: rows.places.get(&job).copied().unwrap_or(0),
-                until,
-            })
-            .collect()
-        })
-    }
-
-    fn records_kept(&self, behind: Option<(Name, RecordKey)>, at_most: usize) -> Answer<'_, Vec<Record>> {
-        self.answer(move |rows, _| rows.records.kept(behind).take(at_most).cloned().collect())
-    }
-
-    fn entries_kept(&self, behind: Option<(Name, u64)>, at_most: usize) -> Answer<'_, Vec<JournalEntry>> {
-        self.answer(move |rows, _| rows.records.entries_kept(behind).take(at_most).cloned().collect())
-    }
-
-    fn begin_copy(&self) -> Answer<'_, Option<String>> {
-        // It goes with its program: nobody can open a part of a copy.
-        self.answer(|rows, now| rows.anything(now).map(str::to_owned))
-    }
-
-    fn take_in(&self, items: Vec<Item>) -> Answer<'_, ()> {
-        self.answer(move |rows, now| items.into_iter().for_each(|item| rows.take_in(item, now)))
-    }
-
-    fn end_copy(&self, end: CopyEnd) -> Answer<'_, ()> {
-        self.answer(move |rows, _| {
-            // Fences go on above those of their own rows.
-            rows.epoch = Epoch::max(rows.epoch, end.epoch);
-            rows.last_seq = rows.last_seq.max(end.last_seq);
-            rows.records.go_on(end.last_version, end.last_number);
-            rows.news.due = true;
-        })
-    }
-}
+use crate::{CopiedJob, CopiedLimit, CopiedQueue, CopyEnd, Item, KeyHold, Rest, Totals};
 
 impl Rows {
+    /// Returns the state that no view shows.
+    pub(super) fn rest(&self) -> Rest {
+        let (last_version, last_number) = self.records.last();
+        Rest {
+            epoch: self.epoch,
+            last_seq: self.last_seq,
+            last_version,
+            last_number,
+            buckets: self.queues.iter().map(|(name, queue)| (name.clone(), queue.bucket)).collect(),
+            is_new_backup: false,
+            totals: self.totals(),
+        }
+    }
+
+    /// Returns a page of the unique keys that are held.
+    pub(super) fn keys_held(&self, behind: Option<UniqueKey>, at_most: usize) -> Vec<KeyHold> {
+        let held = self.keys.behind(behind).take(at_most);
+        held.map(|(key, Hold { job, until })| KeyHold {
+            key,
+            job,
+            seq: self.places.get(&job).copied().unwrap_or(0),
+            until,
+        })
+        .collect()
+    }
+
+    /// Completes a copy.
+    pub(super) fn end_copy(&mut self, end: &CopyEnd) {
+        // Fences go on above those of their own rows.
+        self.epoch = Epoch::max(self.epoch, end.epoch);
+        self.last_seq = self.last_seq.max(end.last_seq);
+        self.records.go_on(end.last_version, end.last_number);
+        self.news.due = true;
+    }
+
     fn totals(&self) -> Totals {
         let count = |number: usize| number as u64;
         let ((leases, entries), (timers, slots)) = (self.leases.totals(), self.timers.totals());
@@ -85,7 +60,8 @@ impl Rows {
         }
     }
 
-    fn anything(&self, now: Timestamp) -> Option<&'static str> {
+    /// Returns what there is, in a word. Memory goes with its program, so only an empty store begins a copy.
+    pub(super) fn anything(&self, now: Timestamp) -> Option<&'static str> {
         let others = [
             (self.queues.is_empty(), "queues"),
             (self.apps.is_empty(), "app ids"),
@@ -95,7 +71,7 @@ impl Rows {
         self.totals().anything().or(other)
     }
 
-    fn take_in(&mut self, item: Item, now: Timestamp) {
+    pub(super) fn take_in(&mut self, item: Item, now: Timestamp) {
         match item {
             Item::Queue(queue) => self.take_queue_in(queue),
             Item::Job(copied) => self.take_job_in(*copied, now),

@@ -252,16 +252,6 @@ impl Rows {
         }
     }
 
-    /// Bounds the jobs of a queue.
-    pub fn set_queue_limit(&mut self, name: QueueName, limit: Limit, now: Timestamp) -> bool {
-        let queue = self.queue(&name);
-        let changes = queue.limit != limit;
-        queue.bucket = queue.meter().limited(limit, now).bucket;
-        queue.limit = limit;
-        self.news.due |= changes;
-        changes
-    }
-
     /// Sets the limit of a key, or lets its jobs say it again.
     pub fn set_limit(&mut self, key: &Key, limit: Option<Limit>, now: Timestamp) {
         let row = self.limits.row(key);

@@ -30,6 +30,7 @@ mod tend;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod txn;
 mod views;
 mod waits;
 
@@ -37,10 +38,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tenure_core::Timestamp;
 
-use crate::{
-    Answer, Bulletin, Caution, Clock, Copies, Encryption, Fault, Hints, Joint, Measures, Reply, Request,
-    Store,
-};
+use crate::{About, Answer, Bulletin, Clock, Extras, Fault, Hints, Reply, Request, Store};
 use rows::Rows;
 
 /// A store that lives as long as the program.
@@ -130,32 +128,13 @@ impl Store for MemoryStore {
         Arc::clone(&self.clock)
     }
 
-    fn copies(&self) -> Option<&dyn Copies> {
-        Some(self)
+    fn about(&self) -> About {
+        let place = "memory; everything is lost when the program ends".to_owned();
+        About { place, engine: "memory", cautions: Vec::new() }
     }
 
-    fn describe(&self) -> String {
-        "memory; everything is lost when the program ends".to_owned()
-    }
-
-    fn engine(&self) -> &'static str {
-        "memory"
-    }
-
-    fn cautions(&self) -> Vec<Caution> {
-        Vec::new()
-    }
-
-    fn joint(&self) -> Option<&dyn Joint> {
-        None
-    }
-
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        None
-    }
-
-    fn measures(&self) -> Option<&Measures> {
-        None
+    fn extras(&self) -> Extras<'_> {
+        Extras::default()
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -13,15 +13,17 @@ impl Queue {
 
 impl Rows {
     /// Changes what was agreed about a queue, if it is as it was seen.
-    pub fn edit_queue(&mut self, name: QueueName, edit: &QueueEdit, now: Timestamp) -> QueueEdited {
-        let before = self.queues.get(&name).map(Queue::agreed);
+    pub fn edit_queue(&mut self, name: &QueueName, edit: &QueueEdit, now: Timestamp) -> QueueEdited {
+        let before = self.queues.get(name).map(Queue::agreed);
         if !edit.seen.is(before.as_ref()) {
             return QueueEdited::Otherwise(before);
         }
         let QueueAgreed { paused, limit, terms } = edit.after(before.clone().unwrap_or_default());
-        self.queue(&name).terms = terms;
-        self.set_queue_limit(name.clone(), limit, now);
-        self.set_paused(name, paused);
+        let queue = self.queue(name);
+        let brings_jobs = queue.limit != limit || (queue.paused && !paused);
+        queue.bucket = queue.meter().limited(limit, now).bucket;
+        (queue.limit, queue.paused, queue.terms) = (limit, paused, terms);
+        self.news.due |= brings_jobs;
         QueueEdited::Done { before }
     }
 

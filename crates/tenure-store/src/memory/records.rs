@@ -1,11 +1,14 @@
 //! Records, and the entries of journals.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::ops::Bound;
 
 use tenure_core::{JournalEntry, Name, Record, RecordKey, Timestamp, limits};
 
-use crate::{Append, EntriesAsk, EntryPage, Order, Put, RecordPage, RecordsAsk, Writes, Written};
+use super::txn::Txn;
+use crate::engine::records::{Changes, Numbers, RecordTxn, prunes_on};
+use crate::{EntriesAsk, EntryPage, Order, Put, RecordPage, RecordsAsk};
 
 /// The place of a record.
 type Place = (Name, RecordKey);
@@ -25,39 +28,6 @@ pub(super) struct RecordRows {
 }
 
 impl RecordRows {
-    /// Writes all or nothing.
-    pub fn write(&mut self, writes: Writes, now: Timestamp) -> Written {
-        let there = |put: &Put| self.rows.get(&put.shelf).and_then(|shelf| shelf.get(&put.key)).cloned();
-        let unmet = writes.unmet(writes.records.iter().map(there).collect(), now);
-        if !unmet.is_empty() {
-            return Written::Refused(unmet);
-        }
-        let Writes { records, entries, asks: _ } = writes;
-        let versions = records.into_iter().map(|put| self.put(put, now)).collect();
-        let numbers = entries.into_iter().map(|entry| self.append(entry, now)).collect();
-        Written::Done { versions, numbers }
-    }
-
-    fn put(&mut self, put: Put, now: Timestamp) -> Option<u64> {
-        let Put { shelf, key, to, .. } = put;
-        let Some(to) = to else {
-            self.remove(&(shelf, key));
-            return None;
-        };
-        self.last_version += 1;
-        let (version, expires) = (self.last_version, to.keep.map(|keep| now.after(keep)));
-        self.keep(Record { shelf, key, version, value: to.value, expires });
-        Some(version)
-    }
-
-    fn append(&mut self, append: Append, now: Timestamp) -> u64 {
-        let Append { journal, subject, value, keep } = append;
-        self.last_number += 1;
-        let (number, expires) = (self.last_number, keep.map(|keep| now.after(keep)));
-        self.keep_entry(JournalEntry { journal, number, at: now, subject, value, expires });
-        number
-    }
-
     /// Keeps a record as it is from now on.
     pub fn keep(&mut self, record: Record) {
         let place = (record.shelf.clone(), record.key.clone());
@@ -130,19 +100,18 @@ impl RecordRows {
         page
     }
 
-    /// Removes some of what has expired; answers whether there is more.
+    /// Removes some of what has expired. Returns true if there may be more.
     pub fn prune(&mut self, now: Timestamp) -> bool {
         let gone = self.expiring.iter().take_while(|(at, _)| *at <= now);
-        let gone: Vec<Place> = gone.take(limits::PRUNE_RECORDS).map(|(_, place)| place.clone()).collect();
-        gone.iter().for_each(|place| self.remove(place));
+        let records: Vec<Place> = gone.take(limits::PRUNE_RECORDS).map(|(_, place)| place.clone()).collect();
+        records.iter().for_each(|place| self.remove(place));
         let gone = self.entries_expiring.iter().take_while(|(at, ..)| *at <= now);
-        let gone: Vec<_> = gone.take(limits::PRUNE_RECORDS).cloned().collect();
-        for place in gone {
-            self.entries_expiring.remove(&place);
-            self.entries.remove(&(place.1, place.2));
+        let entries: Vec<_> = gone.take(limits::PRUNE_RECORDS).cloned().collect();
+        for place in &entries {
+            self.entries_expiring.remove(place);
+            self.entries.remove(&(place.1.clone(), place.2));
         }
-        self.expiring.first().is_some_and(|(at, _)| *at <= now)
-            || self.entries_expiring.first().is_some_and(|(at, ..)| *at <= now)
+        prunes_on(records.len().max(entries.len()))
     }
 
     /// How many records there are, and how many entries.
@@ -173,5 +142,41 @@ impl RecordRows {
     pub fn entries_kept(&self, behind: Option<(Name, u64)>) -> impl Iterator<Item = &JournalEntry> {
         let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
         self.entries.range((from, Bound::Unbounded)).map(|(_, entry)| entry)
+    }
+}
+
+impl RecordTxn for Txn<'_> {
+    type Error = Infallible;
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    async fn find(&mut self, puts: &[Put]) -> Result<Vec<Option<Record>>, Infallible> {
+        let rows = &self.rows.records.rows;
+        Ok(puts.iter().map(|put| rows.get(&put.shelf)?.get(&put.key).cloned()).collect())
+    }
+
+    async fn write(&mut self, changes: &Changes<'_>) -> Result<Numbers, Infallible> {
+        let (records, mut numbers) = (&mut self.rows.records, Numbers::default());
+        for (shelf, key) in &changes.gone {
+            records.remove(&((*shelf).clone(), (*key).clone()));
+        }
+        for new in &changes.kept {
+            records.last_version += 1;
+            records.keep(new.numbered(records.last_version));
+            numbers.versions.push(records.last_version);
+        }
+        for new in &changes.entries {
+            records.last_number += 1;
+            records.keep_entry(new.numbered(records.last_number, changes.at));
+            numbers.entries.push(records.last_number);
+        }
+        Ok(numbers)
+    }
+
+    fn notify_asked(&mut self) -> Result<(), Infallible> {
+        self.rows.news.asked = true;
+        Ok(())
     }
 }

@@ -11,7 +11,7 @@ use tenure_core::{
 };
 
 use super::rows::Rows;
-use crate::engine::at_once;
+use super::txn::{Txn, run};
 use crate::engine::timers::{self, Progress, TimerTxn, Written};
 use crate::{
     Brought, Change, Fired, Order, Pruned, Selection, SlotCursor, SlotPage, SlotsAsk, TimerAct, TimerEdit,
@@ -192,22 +192,10 @@ impl Rows {
     }
 
     /// Performs an action on a timer.
-    pub fn change_timer(&mut self, name: &Name, act: &TimerAct, now: Timestamp) -> TimerOutcome {
+    fn change_timer(&mut self, name: &Name, act: &TimerAct, now: Timestamp) -> TimerOutcome {
         let Some(timer) = self.timers.get(name).cloned() else { return TimerOutcome::NotFound };
         run(timers::act(&mut Txn { rows: self, now }, &timer, act))
     }
-}
-
-/// Runs a verb that cannot fail.
-fn run<T>(verb: impl Future<Output = Result<T, Infallible>>) -> T {
-    let Ok(reply) = at_once(verb);
-    reply
-}
-
-/// A call under the lock, at its instant.
-struct Txn<'r> {
-    rows: &'r mut Rows,
-    now: Timestamp,
 }
 
 impl TimerTxn for Txn<'_> {

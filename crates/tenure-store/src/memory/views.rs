@@ -114,13 +114,4 @@ impl Rows {
         let created = self.jobs.get(&seq).map_or(due, |row| row.job.created);
         (due <= now).then(|| due.max(created).min(now))
     }
-
-    /// Pauses or resumes a queue.
-    pub fn set_paused(&mut self, name: QueueName, paused: bool) -> bool {
-        let queue = self.queues.entry(name).or_default();
-        let changes = queue.paused != paused;
-        queue.paused = paused;
-        self.news.due |= changes && !paused;
-        changes
-    }
 }

@@ -5,8 +5,8 @@ use tenure_core::{
 };
 use tenure_store::{
     Answer, Change, Changed, Encryption, Enqueued, Fault, Page, PageAsk, Refusal, Reply, Report, Reported,
-    Request, Reservation, Reserve, Selection, TimerAct, TimerEdit, TimerEdited, TimerOutcome, TimerPage,
-    TimerSeen, TimerSet, TimersAsk, Turn, replied,
+    Request, Reservation, Reserve, Selection, TimerAct, TimerEdit, TimerEdited, TimerPage, TimerSeen,
+    TimerSet, TimersAsk, Turn, replied,
 };
 
 use super::claims::open_claim;
@@ -24,7 +24,6 @@ impl SealedStore {
             Request::SetTimers { timers, starts } => {
                 replied(self.set_timers(timers, starts), Reply::SetTimers)
             }
-            Request::ChangeTimer { name, act } => replied(self.change_timer(&name, act), Reply::ChangeTimer),
             Request::EditTimer { name, seen, edit } => {
                 replied(self.edit_timer(&name, seen, edit), Reply::EditTimer)
             }
@@ -65,8 +64,14 @@ impl SealedStore {
 
     fn settle(&self, settlements: Vec<Settlement>, then: Option<Reserve>) -> Answer<'_, Turn> {
         Box::pin(async move {
-            let sealed = settlements.into_iter().map(|settlement| self.vault.seal_settlement(settlement));
-            let turn = self.inner.settle(sealed.collect::<Result<_, _>>()?, then).await?;
+            let sealed = match self.vault.seals() {
+                true => settlements
+                    .into_iter()
+                    .map(|settlement| self.vault.seal_settlement(settlement))
+                    .collect::<Result<_, _>>()?,
+                false => settlements,
+            };
+            let turn = self.inner.settle(sealed, then).await?;
             let opening = open_claim((&self.inner, &self.vault), turn.reservation);
             let reservation = self.told(Box::pin(opening)).await?;
             Ok(Turn { reservation, ..turn })
@@ -106,11 +111,6 @@ impl SealedStore {
             }
             self.told(self.inner.set_timers(sealed, starts)).await
         })
-    }
-
-    fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
-        let name = name.clone();
-        Box::pin(async move { self.told(self.inner.change_timer(&name, self.seal_act(act)?)).await })
     }
 
     fn edit_timer(&self, name: &Name, seen: TimerSeen, edit: TimerEdit) -> Answer<'_, TimerEdited> {

@@ -18,8 +18,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use tenure_store::{
-    Answer, Caution, Clock, Copies, Encryption, Event, Fault, Hints, Joint, Measures, ParkingPlace, Reply,
-    Request, Store,
+    About, Answer, Clock, Event, Extras, Fault, Hints, Joint, ParkingPlace, Reply, Request, Signal, Store,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -60,7 +59,7 @@ impl SealedStore {
 
 impl fmt::Debug for SealedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SealedStore({})", self.inner.describe())
+        write!(f, "SealedStore({})", self.inner.about().place)
     }
 }
 
@@ -71,16 +70,8 @@ struct Heard {
 }
 
 impl Hints for Heard {
-    fn due(&self) -> watch::Receiver<u64> {
-        self.inner.due()
-    }
-
-    fn asked(&self) -> watch::Receiver<u64> {
-        self.inner.asked()
-    }
-
-    fn freed(&self) -> watch::Receiver<u64> {
-        self.inner.freed()
+    fn signal(&self, signal: Signal) -> watch::Receiver<u64> {
+        self.inner.signal(signal)
     }
 
     fn events(&self) -> broadcast::Receiver<Arc<Event>> {
@@ -109,32 +100,13 @@ impl Store for SealedStore {
         self.inner.clock()
     }
 
-    fn describe(&self) -> String {
-        self.inner.describe()
+    fn about(&self) -> About {
+        self.inner.about()
     }
 
-    fn engine(&self) -> &'static str {
-        self.inner.engine()
-    }
-
-    fn cautions(&self) -> Vec<Caution> {
-        self.inner.cautions()
-    }
-
-    fn joint(&self) -> Option<&dyn Joint> {
-        self.inner.joint().map(|_| self as &dyn Joint)
-    }
-
-    fn copies(&self) -> Option<&dyn Copies> {
-        self.inner.copies()
-    }
-
-    fn encryption(&self) -> Option<&dyn Encryption> {
-        Some(self)
-    }
-
-    fn measures(&self) -> Option<&Measures> {
-        self.inner.measures()
+    fn extras(&self) -> Extras<'_> {
+        let inner = self.inner.extras();
+        Extras { joint: inner.joint.map(|_| self as &dyn Joint), encryption: Some(self), ..inner }
     }
 
     fn close(&self) -> Answer<'_, ()> {

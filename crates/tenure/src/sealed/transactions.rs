@@ -1,68 +1,52 @@
 //! Jobs that are enqueued or completed in a transaction of the caller.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use tenure_core::{Fence, JobId, LeaseId, LeaseName, NewJob, Output, limits};
-use tenure_store::{Answer, Call, Enqueued, Fault, Filter, Held, Joint, PageAsk, Prepared, Values};
+use tenure_core::{JobId, NewJob, limits};
+use tenure_store::{Answer, Call, Enqueued, Fault, Filter, Joint, PageAsk, Prepared, TxnRequest, Values};
 
 use super::SealedStore;
 
 /// Available only if the inner store supports transactions of the caller.
 impl Joint for SealedStore {
-    fn prepare(&self, jobs: Vec<NewJob>, given: Vec<JobId>) -> Answer<'_, Prepared> {
+    fn prepare(&self, request: TxnRequest) -> Answer<'_, Prepared> {
         Box::pin(async move {
-            let mut sealed = self.vault.seal_jobs(&jobs)?;
-            if self.vault.seals() {
-                // A repeated job may be stored under another key or plain.
-                let stored = self.stored_among(&given).await?;
-                for (sealed, new) in sealed.iter_mut().zip(&jobs).filter(|(_, new)| stored.contains(&new.id))
-                {
-                    self.as_stored(sealed, new).await?;
+            let sealed = match request {
+                TxnRequest::Enqueue { jobs, given } => {
+                    TxnRequest::Enqueue { jobs: self.seal_all(&jobs, &given).await?, given }
                 }
-            }
-            self.inner_joint()?.prepare(sealed, given).await
+                TxnRequest::Complete { held, kept_for, output } => {
+                    let output = output.map(|output| self.vault.seal_output(&held.id, output)).transpose()?;
+                    TxnRequest::Complete { held, kept_for, output }
+                }
+                check @ (TxnRequest::CheckLease { .. } | TxnRequest::CheckJob { .. }) => check,
+            };
+            self.inner_joint()?.prepare(sealed).await
         })
     }
 
-    fn enqueue(&self, jobs: &Prepared) -> Result<Call, Fault> {
-        self.inner_joint()?.enqueue(jobs)
+    fn statement(&self, prepared: &Prepared) -> Result<Call, Fault> {
+        self.inner_joint()?.statement(prepared)
     }
 
-    fn enqueued(&self, jobs: &Prepared, answer: &str) -> Result<Enqueued, Fault> {
-        self.inner_joint()?.enqueued(jobs, answer)
-    }
-
-    fn prepare_end<'a>(&'a self, held: &'a Held) -> Answer<'a, ()> {
-        Box::pin(async move { self.inner_joint()?.prepare_end(held).await })
-    }
-
-    fn complete(
-        &self,
-        held: &Held,
-        kept_for: Option<Duration>,
-        output: Option<&Output>,
-    ) -> Result<Call, Fault> {
-        let sealed = output.map(|output| self.vault.seal_output(&held.id, output.clone())).transpose()?;
-        self.inner_joint()?.complete(held, kept_for, sealed.as_ref())
-    }
-
-    fn completed(&self, answer: &str) {
-        if let Ok(inner) = self.inner_joint() {
-            inner.completed(answer);
-        }
-    }
-
-    fn check_lease(&self, name: &LeaseName, id: LeaseId, fence: Fence) -> Result<Call, Fault> {
-        self.inner_joint()?.check_lease(name, id, fence)
-    }
-
-    fn check_job(&self, held: &Held) -> Result<Call, Fault> {
-        self.inner_joint()?.check_job(held)
+    fn answered(&self, prepared: &Prepared, answer: &str) -> Result<Enqueued, Fault> {
+        self.inner_joint()?.answered(prepared, answer)
     }
 }
 
 impl SealedStore {
+    /// Encrypts jobs. A repeated job, which may be stored under another key or plain, gets its stored bytes.
+    async fn seal_all(&self, jobs: &[NewJob], given: &[JobId]) -> Result<Vec<NewJob>, Fault> {
+        let mut sealed = self.vault.seal_jobs(jobs)?;
+        if self.vault.seals() {
+            let stored = self.stored_among(given).await?;
+            for (sealed, new) in sealed.iter_mut().zip(jobs).filter(|(_, new)| stored.contains(&new.id)) {
+                self.as_stored(sealed, new).await?;
+            }
+        }
+        Ok(sealed)
+    }
+
     /// Returns those of these IDs under which a job is stored.
     async fn stored_among(&self, ids: &[JobId]) -> Result<BTreeSet<JobId>, Fault> {
         let mut stored = BTreeSet::new();
@@ -83,6 +67,6 @@ impl SealedStore {
     }
 
     fn inner_joint(&self) -> Result<&dyn Joint, Fault> {
-        self.inner.joint().ok_or_else(|| Fault::Broken("this store has no transactions".to_owned()))
+        self.inner.extras().joint.ok_or_else(|| Fault::Broken("this store has no transactions".to_owned()))
     }
 }

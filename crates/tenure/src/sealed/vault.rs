@@ -216,6 +216,14 @@ impl Vault {
         Attempt { failure: attempt.failure.map(|failure| self.open_failure(id, failure)), ..attempt }
     }
 
+    /// Returns `true` if a job certainly has no encrypted value: plain args, and nothing else to decrypt.
+    pub(super) fn is_plain(job: &Job) -> bool {
+        !job.args.as_bytes().starts_with(JSON_HEAD.as_bytes())
+            && job.output.is_none()
+            && job.failure.is_none()
+            && job.progress.is_none()
+    }
+
     pub(super) fn open_job(&self, mut job: Job) -> Opened {
         let id = job.id;
         let mut shut = None;

@@ -59,7 +59,7 @@ async fn a_value_that_changes_under_a_rotation_is_counted_and_moved_by_the_next_
     let sealed = SealedStore::new(Arc::clone(&slow) as Arc<dyn Store>, keys);
     let rotating = Tenure::on(Arc::new(sealed), Chance::from_system());
     let rotation =
-        tokio::spawn(async move { rotating.store().encryption().unwrap().rotate_jobs(None).await });
+        tokio::spawn(async move { rotating.store().extras().encryption.unwrap().rotate_jobs(None).await });
     while slow.tally().calls == 0 {
         tokio::task::yield_now().await;
     }
@@ -76,7 +76,7 @@ async fn a_value_that_changes_under_a_rotation_is_counted_and_moved_by_the_next_
     assert_eq!(progress().await, "three quarters", "the newer value stays");
     let counts = async || both.count_by_encryption_key(None).await.unwrap().by_key;
     assert_eq!((counts().await["k1"], counts().await["k2"]), (1, 1));
-    let again = both.store().encryption().unwrap().rotate_jobs(None).await.unwrap();
+    let again = both.store().extras().encryption.unwrap().rotate_jobs(None).await.unwrap();
     assert_eq!((again.encrypted, again.skipped), (1, 0));
     assert_eq!(counts().await.keys().collect::<Vec<_>>(), ["k2"]);
     assert_eq!(progress().await, "three quarters");

@@ -374,7 +374,7 @@ async fn a_rotation_moves_every_value_to_the_current_key_and_no_other_key_is_nee
     assert_eq!(attempts[0].failure.as_ref().unwrap().message, "declined");
     let timer = only.timers().get("daily").await.unwrap();
     assert_eq!(timer.agreed.job.args.as_bytes(), br#"{"card":"t"}"#);
-    let again = only.store().encryption().unwrap().rotate_jobs(None).await.unwrap();
+    let again = only.store().extras().encryption.unwrap().rotate_jobs(None).await.unwrap();
     assert_eq!(
         (again.encrypted, again.skipped, again.next),
         (0, 0, None),

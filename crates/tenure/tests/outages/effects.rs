@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use tenure::{Clock, Fence, InTransaction, JobId, LeaseId, LeaseName, Run, SystemClock, Tenure};
+use tenure_store::{Prepared, TxnRequest};
 use tokio_postgres::Client;
 
 use super::history::Left;
@@ -51,7 +52,8 @@ impl Effects {
         let mut client = self.client().await?;
         in_time(async {
             let mut tx = client.transaction().await?;
-            let call = tenure.store().joint().unwrap().check_lease(name, id, fence)?;
+            let check = Prepared::new(TxnRequest::CheckLease { name: name.clone(), id, fence });
+            let call = tenure.store().extras().joint.unwrap().statement(&check)?;
             let mut checked = &mut tx;
             InTransaction::ask(&mut checked, &call).await?;
             let fence = i64::try_from(fence.number())?;

@@ -9,7 +9,7 @@ use tenure::{
     StateName, Stopped, Store, SystemClock, Tenure, Verdict, Worker,
 };
 use tenure_core::Reserved;
-use tenure_store::{Held, Settled};
+use tenure_store::{Held, Prepared, Settled, TxnRequest};
 use tokio_postgres::{Client, Transaction};
 
 use super::common::{LEASE, Plain, on_postgres, postgres_options, try_reserve};
@@ -121,7 +121,8 @@ fn held(reserved: &Reserved) -> Held {
 
 async fn complete(store: &PostgresStore, tx: &mut Transaction<'_>, held: &Held) -> Result<(), NotDone> {
     tx.execute("INSERT INTO effect VALUES (1)", &[]).await.unwrap();
-    let call = store.joint().unwrap().complete(held, None, None).unwrap();
+    let complete = TxnRequest::Complete { held: *held, kept_for: None, output: None };
+    let call = store.extras().joint.unwrap().statement(&Prepared::new(complete)).unwrap();
     let mut tx = tx;
     InTransaction::ask(&mut tx, &call).await.map(drop)
 }

@@ -135,7 +135,7 @@ async fn a_file_with_a_part_of_a_copy_is_not_opened_and_says_what_to_do() {
     let folder = TempDir::new().unwrap();
     let path = format!("sqlite://{}", folder.path().join("part.db").display());
     let part = OpenOptions::new().untended().open(&path).await.unwrap();
-    assert_eq!(part.store().copies().unwrap().begin_copy().await, Ok(None));
+    assert_eq!(part.store().begin_copy().await, Ok(None));
     part.close().await.unwrap();
     let told = OpenOptions::new().open(&path).await.unwrap_err().to_string();
     assert!(told.contains("incomplete copy") && told.contains("remove the file"), "{told}");

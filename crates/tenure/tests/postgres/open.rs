@@ -61,6 +61,6 @@ async fn what_cannot_be_opened_is_told_without_the_password() {
     let tenure = OpenOptions::new().untended().postgres(postgres_options());
     let url = format!("postgres://postgres:hunter2@127.0.0.1:{port}/postgres");
     let tenure = tenure.open(&url).await.unwrap();
-    let shown = format!("{tenure:?} {:?} {}", tenure.store().describe(), tenure.store().describe());
+    let shown = format!("{tenure:?} {:?} {}", tenure.store().about().place, tenure.store().about().place);
     assert!(!shown.contains("hunter2"), "{shown}");
 }
