@@ -12,6 +12,8 @@ use serde::Serialize;
 use tenure::{JobId, JobRecord, State, Timestamp};
 
 use crate::hide::{Hiding, View};
+use crate::in_transit::Short;
+use crate::memory::FREE_BYTES;
 use crate::problem::whole_seconds;
 use crate::site::Site;
 use crate::tag::Tag;
@@ -82,7 +84,12 @@ impl Shown {
 
     /// The answer that shows it.
     pub(crate) fn answer(self, status: StatusCode) -> Response {
+        // A change that shows a large job must not fail because its client reads nothing.
+        let is_large = self.body.len() > FREE_BYTES;
         let mut response = (status, self.body).into_response();
+        if is_large {
+            response.extensions_mut().insert(Short(serde_json::json!({ "id": self.document.id })));
+        }
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         mark(headers, &self.tag, self.retry_after);

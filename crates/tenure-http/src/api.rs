@@ -141,6 +141,8 @@ struct Inner {
     lines: Lines,
     /// Pages that are read from the store.
     reads: Semaphore,
+    /// Single jobs that are read from the store.
+    job_reads: Semaphore,
     metrics: Metrics,
     troubles: Troubles,
     readiness: LastCheck,
@@ -181,6 +183,7 @@ impl Api {
                 granted,
                 lines,
                 reads: Semaphore::new(filling::READS),
+                job_reads: Semaphore::new(filling::JOB_READS),
                 metrics,
                 troubles: Troubles::default(),
                 readiness: LastCheck::default(),

@@ -1,28 +1,54 @@
 //! The body of a request: JSON within its limits, or a problem that says what is wrong with it and where.
 
-use std::error::Error;
+use std::ops::Deref;
 
 use axum::body::{Body, HttpBody};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
-use bytes::{Bytes, BytesMut};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use tenure::{check_portable, limits};
 
 use crate::api::Api;
-use crate::bounded::{Bounded, Broken};
+use crate::bounded::Bounded;
+use crate::memory::Loan;
 use crate::problem::{Problem, ProblemType};
 
-/// Reads a body of at most so many bytes, within the bounds of all bodies.
-pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Bytes, Problem> {
-    check_announced(&body, most)?;
-    let (mut body, mut read) = (Limited::new(Bounded::new(api, body), most), BytesMut::new());
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame.map_err(|error| unread(error.as_ref(), most))?.into_data() {
-            read.extend_from_slice(&data);
-        }
+/// The text of a body. Its memory counts against the client until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Text {
+    bytes: Vec<u8>,
+    loan: Option<Loan>,
+}
+
+impl Text {
+    /// Drops the text but keeps its memory counted, for a route that waits with values from it.
+    pub(crate) fn into_loan(self) -> Option<Loan> {
+        self.loan
     }
-    Ok(read.freeze())
+}
+
+impl Deref for Text {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Reads a body of at most so many bytes, within the bounds of all bodies.
+pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Text, Problem> {
+    check_announced(&body, most)?;
+    let (mut body, mut bytes) = (Bounded::new(api, body), Vec::new());
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if data.len() > most - bytes.len() {
+            return Err(too_large(most));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    // The client may have held the body back until it had many unread responses.
+    api.transfer().responses.check_debt(api.client())?;
+    Ok(Text { bytes, loan: body.into_loan() })
 }
 
 /// Refuses a body that is announced as too large before the client has sent it. A client that waits for `100 Continue` does
@@ -33,13 +59,6 @@ fn check_announced(body: &Body, most: usize) -> Result<(), Problem> {
         return Ok(());
     }
     Err(too_large(most).header(&("connection", "close")))
-}
-
-fn unread(error: &(dyn Error + Send + Sync + 'static), most: usize) -> Problem {
-    match error.downcast_ref::<Broken>() {
-        Some(broken) => Problem::from(*broken),
-        None => too_large(most),
-    }
 }
 
 fn too_large(most: usize) -> Problem {
@@ -144,6 +163,37 @@ mod tests {
         assert!(array.document()["detail"].as_str().unwrap().contains("an object"));
         let twice = json::<Submit>(&said("application/json"), b"{\"kind\":\"k\"} {}").unwrap_err();
         assert!(twice.document()["detail"].as_str().unwrap().contains("after the body"));
+    }
+
+    #[tokio::test]
+    async fn a_text_counts_for_as_long_as_it_or_its_loan_is_kept() {
+        let api = Api::new(&tenure::Tenure::open("memory:").await.unwrap(), crate::api::Rules::default());
+        let text = async || read(&api, Body::from(vec![b' '; 100_000]), 200_000).await.unwrap();
+        let used = || api.transfer().requests.used();
+        let one = text().await;
+        assert_eq!((one.len(), used()), (100_000, 100_000 - crate::memory::FREE_BYTES));
+        drop(one);
+        assert_eq!(used(), 0);
+        let loan = text().await.into_loan();
+        assert_eq!(used(), 100_000 - crate::memory::FREE_BYTES);
+        drop(loan);
+        assert_eq!(used(), 0);
+        let large = read(&api, Body::from(vec![b' '; 100_000]), 99_999).await.unwrap_err();
+        assert_eq!(large.problem_type(), ProblemType::PayloadTooLarge);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_got_into_debt_while_it_sent_its_body_is_refused() {
+        let api = Api::new(
+            &tenure::Tenure::open("memory:").await.unwrap(),
+            crate::api::Rules { access: crate::access::Access::Tokens, ..crate::api::Rules::default() },
+        );
+        let api = api.for_client(crate::access::Who::auditor());
+        let mut unread = api.transfer().responses.lend(api.client().clone());
+        assert!(read(&api, Body::from("{}"), 10).await.is_ok());
+        unread.set(100 << 20);
+        let refused = read(&api, Body::from("{}"), 10).await.unwrap_err();
+        assert_eq!(refused.problem_type().status(), 429);
     }
 
     #[test]

@@ -25,6 +25,9 @@ use crate::problem::{Problem, ProblemType};
 const WITHIN: Duration = Duration::from_secs(30);
 /// Least number of bytes that a piece of a body counts as, because a reader may keep the pieces apart.
 const PIECE_BYTES: usize = 64;
+/// Size below which a piece is copied for a route that reads the body itself. Such routes keep all pieces until the end, and
+/// each one would keep the connection's buffer of up to 32 KiB.
+const COPIED_BELOW: usize = 16 * 1024;
 /// Time for which a body waits for memory before the server refuses it.
 const FOR_MEMORY: Duration = Duration::from_secs(1);
 /// Interval at which a waiting body tries again.
@@ -142,6 +145,7 @@ impl Bounded {
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             };
             self.read = self.read.saturating_add(data.len().max(PIECE_BYTES));
+            let data = self.without_its_buffer(data);
             if self.cover().is_ok() {
                 return Poll::Ready(Some(Ok(Frame::data(data))));
             }
@@ -166,6 +170,18 @@ impl Bounded {
                 Err(_) => held.pause = self.clock.sleep(RETRY),
             }
         }
+    }
+
+    /// Returns a piece that holds about as much memory as it counts.
+    fn without_its_buffer(&self, data: Bytes) -> Bytes {
+        // The API copies each piece at once, and drops it.
+        let is_kept = self.broken.is_some();
+        if is_kept && data.len() < COPIED_BELOW { Bytes::copy_from_slice(&data) } else { data }
+    }
+
+    /// Returns the memory that the body has taken, to count for as long as its text is kept.
+    pub(crate) fn into_loan(self) -> Option<Loan> {
+        self.loan
     }
 
     /// Takes memory for what was read beyond the first bytes.
@@ -289,6 +305,35 @@ mod tests {
             body.frame().await.unwrap().unwrap();
         }
         assert_eq!(api.transfer().requests.used(), 1_000 * PIECE_BYTES - FREE_BYTES);
+    }
+
+    /// The buffer that a connection reads into, and that each of its pieces keeps.
+    struct Buffer {
+        bytes: Vec<u8>,
+        _one: Arc<()>,
+    }
+
+    impl AsRef<[u8]> for Buffer {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+
+    #[tokio::test]
+    async fn a_form_in_small_pieces_keeps_none_of_their_buffers() {
+        let (_, app) = app();
+        let buffers = Arc::new(());
+        let of = Arc::downgrade(&buffers);
+        let pieces = (0..120).map(move |_| {
+            let buffer = Buffer { bytes: vec![b'a'; 8 * 1024], _one: Arc::clone(&buffers) };
+            Ok::<_, std::io::Error>(Bytes::from_owner(buffer).slice(..1))
+        });
+        let body = Body::from_stream(stream::iter(pieces).chain(stream::pending()));
+        let sent = tokio::spawn(app.oneshot(Request::post("/form").body(body).unwrap()));
+        rested().await;
+        assert!(!sent.is_finished());
+        assert!(of.strong_count() <= 2, "{} buffers", of.strong_count());
+        sent.abort();
     }
 
     #[tokio::test]

@@ -116,13 +116,14 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let act = act(ask.action, ask.params.unwrap_or_default())?;
     let filter = filter(&api, ask.filter, &ask.ids, ask.all)?;
     let once = Once::of(&api, &headers, &[b"POST /v1/bulk", &text])?;
-    let detail = Detail(detail(&text));
+    // The text is kept while the request waits, because it counts against its client and the values in it do not.
+    drop(ask.ids);
     if ask.dry_run {
         let meant = api.tenure().jobs().meant(&filter).await?;
         let sample = meant.some.iter().map(JobId::to_string).collect();
         let preview = Preview { matched: meant.jobs, capped: meant.is_cut, sample };
         let mut response = json(StatusCode::OK, &preview);
-        response.extensions_mut().insert(detail);
+        response.extensions_mut().insert(Detail(detail(&text)));
         // An error may say more than the client sees, and the number of matches tells whether a guess is right.
         if api.view() != View::Hidden || !hide::asks_for_failures(&filter) {
             response.extensions_mut().insert(NotAudited);
@@ -136,7 +137,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let (accepted, replayed) = accept(api.tenure(), once, draft).await?;
     let mut response = answer(&api, &headers, accepted.id(), StatusCode::ACCEPTED).await?;
     say_replayed(&mut response, replayed);
-    response.extensions_mut().insert(detail);
+    response.extensions_mut().insert(Detail(detail(&text)));
     Ok(response)
 }
 

@@ -6,39 +6,93 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use serde_json::{Value, json};
 
-use crate::memory::{Client, FREE_BYTES, Loan, Memory};
+use crate::memory::{Client, FREE_BYTES, Lack, Loan, Memory};
 use crate::problem::Problem;
 
 /// Response extension for a body that all its readers share. Such a body does not count against a client.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedBody;
 
-/// Returns a response that holds memory of its client until it is sent. A response that does not fit is refused, unless it
-/// is the result of a change.
-pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, response: Response) -> Response {
-    let size = response.body().size_hint().exact();
-    let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-    let is_free = size.is_some_and(|size| size <= FREE_BYTES);
-    if is_free || response.extensions().get::<SharedBody>().is_some() {
+/// Response extension of a change: the document that is sent if the client has no memory left for the whole body.
+#[derive(Debug, Clone)]
+pub(crate) struct Short(pub Value);
+
+/// Response extension of a body whose memory its client has taken before it was made, such as that of a claim. Without its
+/// body, a worker would not learn of its jobs.
+#[derive(Debug, Clone)]
+struct Paid(Arc<Loan>);
+
+/// Hands the memory that was taken for a response over to it. A response that does not count needs none.
+pub(crate) fn paid(mut response: Response, loan: Option<Loan>) -> Response {
+    if let Some(loan) = loan.filter(|_| !is_free(&response)) {
+        response.extensions_mut().insert(Paid(Arc::new(loan)));
+    }
+    response
+}
+
+/// Returns `true` if a body is too small to count.
+fn is_free(response: &Response) -> bool {
+    response.body().size_hint().upper().is_some_and(|size| size <= FREE_BYTES as u64)
+}
+
+/// Returns a response that holds memory of its client until it is sent. A response that does not fit is refused. The result
+/// of a change keeps its status and headers, but gets a small body instead.
+pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, mut response: Response) -> Response {
+    if is_free(&response) || response.extensions().get::<SharedBody>().is_some() {
         return response;
     }
-    let counting = match size {
-        None => Counting::Pieces(memory.clone(), client),
-        Some(size) => {
+    let size = response.body().size_hint().exact();
+    let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    let Some(size) = size else {
+        let counting = Counting::Pieces(memory.clone(), client);
+        return response.map(|body| Body::new(Counted { body, counting }));
+    };
+    let short = response.extensions_mut().remove::<Short>();
+    let loan = match response.extensions_mut().remove::<Paid>().and_then(|Paid(loan)| Arc::into_inner(loan)) {
+        Some(mut loan) => {
+            loan.set(size);
+            Ok(loan)
+        }
+        None => {
             let mut loan = memory.lend(client);
-            if is_change {
-                loan.set(size);
-            } else if let Err(lack) = loan.grow(size) {
-                return Problem::from(lack).into_response();
-            }
-            Counting::Whole(Arc::new(loan))
+            let goes_beyond = is_change && short.is_none();
+            let taken = if goes_beyond { loan.grow_for_change(size) } else { loan.grow(size) };
+            taken.map(|()| loan)
         }
     };
-    response.map(|body| Body::new(Counted { body, counting }))
+    match loan {
+        Ok(loan) => {
+            let counting = Counting::Whole(Arc::new(loan));
+            response.map(|body| Body::new(Counted { body, counting }))
+        }
+        Err(lack) if is_change => shortened(response, short, lack),
+        Err(lack) => Problem::from(lack).into_response(),
+    }
+}
+
+/// Returns the response to a change without its body.
+fn shortened(response: Response, short: Option<Short>, lack: Lack) -> Response {
+    let document = match short {
+        Some(Short(document)) => document,
+        None => {
+            let problem = Problem::from(lack).document();
+            let why = problem["detail"].as_str().unwrap_or_default();
+            json!({ "detail": format!("the response is omitted; its status tells the result: {why}") })
+        }
+    };
+    let (mut head, _) = response.into_parts();
+    for of_the_body in [CONTENT_LENGTH, CONTENT_ENCODING] {
+        head.headers.remove(of_the_body);
+    }
+    head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Response::from_parts(head, Body::from(document.to_string()))
 }
 
 enum Counting {
@@ -141,6 +195,62 @@ mod tests {
         assert_eq!(memory.used(), 0);
         let small = counted(&memory, client(), false, Body::from(vec![b' '; FREE_BYTES]).into_response());
         assert_eq!((small.status(), memory.used()), (StatusCode::OK, 0));
+    }
+
+    async fn text(response: Response) -> String {
+        String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+
+    fn change(mib: usize) -> Response {
+        let headers = [(CONTENT_LENGTH, (mib * MIB).to_string()), (CONTENT_TYPE, "text/html".to_owned())];
+        (StatusCode::ACCEPTED, headers, vec![b' '; mib * MIB]).into_response()
+    }
+
+    #[tokio::test]
+    async fn the_result_of_a_change_loses_its_body_when_the_client_holds_twice_its_share() {
+        let memory = Transfer::of(256).responses;
+        let mut held = Vec::new();
+        for _ in 0..100 {
+            held.push(counted(&memory, client(), true, change(10)));
+        }
+        assert_eq!(memory.used(), 60 * MIB, "twice the share, and one response");
+        let mut last = held.pop().unwrap();
+        assert_eq!(last.status(), StatusCode::ACCEPTED);
+        assert_eq!(last.headers_mut().remove(CONTENT_TYPE).unwrap(), "application/json");
+        assert!(last.headers().is_empty(), "{:?}", last.headers());
+        assert!(text(last).await.contains("the response is omitted"));
+    }
+
+    #[tokio::test]
+    async fn a_change_that_shows_a_job_tells_only_its_id_beyond_the_share() {
+        let memory = Transfer::of(256).responses;
+        let job = || {
+            let mut job = change(10);
+            job.extensions_mut().insert(Short(json!({ "id": "7" })));
+            counted(&memory, client(), true, job)
+        };
+        let _held = [job(), job()];
+        assert_eq!((text(job()).await, memory.used()), (r#"{"id":"7"}"#.to_owned(), 20 * MIB));
+    }
+
+    #[tokio::test]
+    async fn the_results_of_changes_stay_within_the_memory_of_all_clients() {
+        let memory = Transfer::of(16).responses;
+        let of = |name: &str| counted(&memory, Client::Named(name.into()), true, change(10));
+        let (_one, other) = (of("a"), of("b"));
+        assert_eq!(memory.used(), 10 * MIB);
+        assert!(text(other).await.contains("the response is omitted"));
+    }
+
+    #[tokio::test]
+    async fn a_response_that_has_taken_its_memory_before_keeps_its_body() {
+        let memory = Transfer::of(256).responses;
+        let _held: Vec<_> = (0..2).map(|_| counted(&memory, client(), true, change(26))).collect();
+        let mut loan = memory.lend(client());
+        loan.set(9 * MIB);
+        let claim = counted(&memory, client(), true, paid(change(10), Some(loan)));
+        assert_eq!((memory.used(), text(claim).await.len()), (62 * MIB, 10 * MIB));
+        assert_eq!(memory.used(), 52 * MIB);
     }
 
     #[tokio::test]

@@ -169,7 +169,7 @@ impl Memory {
         self.check_below(client, self.0.share, self.0.all)
     }
 
-    /// Refuses a client that holds twice its share. Responses to changes count, but are not refused: the change is done.
+    /// Refuses a client that holds twice its share. The response to a change may exceed the share, because the change is done.
     pub(crate) fn check_debt(&self, client: &Client) -> Result<(), Lack> {
         self.check_below(client, self.0.share.saturating_mul(2), usize::MAX)
     }
@@ -224,14 +224,25 @@ impl Loan {
     /// Takes memory up to so many bytes, if the client and all clients together stay within their bounds. A client with
     /// nothing else in transit is within its share.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Lack> {
+        let share = self.memory.0.share;
+        self.grow_if(bytes, |by, more| by.saturating_add(more) <= share)
+    }
+
+    /// Takes memory for the response to a change, also beyond the share, unless the client already holds twice its share.
+    pub(crate) fn grow_for_change(&mut self, bytes: usize) -> Result<(), Lack> {
+        let most = self.memory.0.share.saturating_mul(2);
+        self.grow_if(bytes, |by, _| by < most)
+    }
+
+    fn grow_if(&mut self, bytes: usize, is_within: impl Fn(usize, usize) -> bool) -> Result<(), Lack> {
         let more = bytes.saturating_sub(self.bytes);
         if more == 0 {
             return Ok(());
         }
-        let Inner { all, share, .. } = *self.memory.0;
+        let all = self.memory.0.all;
         let mut used = self.memory.lock();
         let by = used.by(&self.client);
-        if by > self.bytes && by.saturating_add(more) > share {
+        if by > self.bytes && !is_within(by, more) {
             return Err(self.memory.lack(true));
         }
         if used.all > self.bytes && used.all.saturating_add(more) > all {
@@ -243,7 +254,7 @@ impl Loan {
         Ok(())
     }
 
-    /// Takes exactly so many bytes, also beyond the bounds: later bodies are refused instead.
+    /// Takes exactly so many bytes, also beyond the bounds, for a response that has taken about as many before it was made.
     pub(crate) fn set(&mut self, bytes: usize) {
         self.memory.lock().change(&self.client, self.bytes, bytes);
         self.bytes = bytes;

@@ -21,9 +21,12 @@ pub(crate) async fn until(
     let over = api.over(wait);
     tokio::pin!(over);
     loop {
-        let job = api.job(id).await?;
-        if is_so(&job) {
-            return Ok(job);
+        {
+            // Dropped before the wait, because many requests may wait for large jobs.
+            let job = api.job(id).await?;
+            if is_so(&job) {
+                return Ok(job);
+            }
         }
         tokio::select! {
             biased;

@@ -12,6 +12,7 @@ use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::guard::Count;
 use crate::api::Api;
 use crate::audit::{Act, Detail, NotAudited, Target, caught};
 use crate::problem::{Problem, ProblemType};
@@ -41,7 +42,12 @@ pub(super) struct Noted {
 }
 
 /// Serves a request and writes its audit entry. Hidden values are not shown if their entry cannot be written.
-pub(super) async fn audited(api: &Api, noted: Noted, request: Request, next: Next) -> Response {
+pub(super) async fn audited(
+    api: &Api,
+    (noted, count): (Noted, Count),
+    request: Request,
+    next: Next,
+) -> Response {
     let Noted { act, target, changes } = noted;
     let path = request.uri().path().to_owned();
     let before = if changes { target.document(api, &path).await } else { None };
@@ -50,6 +56,7 @@ pub(super) async fn audited(api: &Api, noted: Noted, request: Request, next: Nex
         let after = if changes { target.document(api, &path).await } else { None };
         return panicked(api, act, (before, after)).await;
     };
+    let response = count.response(api, response);
     if !reveals && response.extensions().get::<NotAudited>().is_some() {
         return response;
     }

@@ -181,7 +181,8 @@ pub(crate) async fn guarded(
         request.extensions_mut().insert(OwnOnly);
     }
     let waits = who.0.is_some() && request.headers().contains_key("prefer");
-    let done = done(&api, noted, request, next);
+    let count = Count { client, is_change: changes };
+    let done = done(&api, (noted, count), request, next);
     let response = if waits {
         tokio::select! {
             biased;
@@ -194,16 +195,28 @@ pub(crate) async fn guarded(
     } else {
         done.await
     };
-    let response = counted(&api.transfer().responses, client, changes, response);
     api.followed().until_taken_back(api.tenure().clone(), who, response)
 }
 
+/// The client that a response counts against.
+pub(super) struct Count {
+    client: Client,
+    is_change: bool,
+}
+
+impl Count {
+    /// Counts a response. Call it at once: a response that waits for its audit entry takes memory, too.
+    pub(super) fn response(self, api: &Api, response: Response) -> Response {
+        counted(&api.transfer().responses, self.client, self.is_change, response)
+    }
+}
+
 /// Serves a request, and writes its audit entry if it needs one.
-async fn done(api: &Api, noted: Option<Noted>, request: Request, next: Next) -> Response {
-    let Some(noted) = noted else { return next.run(request).await };
+async fn done(api: &Api, (noted, count): (Option<Noted>, Count), request: Request, next: Next) -> Response {
+    let Some(noted) = noted else { return count.response(api, next.run(request).await) };
     let api = api.clone();
     // In a task: the entry is written even if the client hangs up.
-    let done = tokio::spawn(async move { audited(&api, noted, request, next).await });
+    let done = tokio::spawn(async move { audited(&api, (noted, count), request, next).await });
     done.await.unwrap_or_else(|_| {
         let detail = "internal error; see the server log";
         Problem::new(ProblemType::Internal, detail).into_response()

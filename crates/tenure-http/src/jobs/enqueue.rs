@@ -31,6 +31,8 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let text = body::read(&api, body, BODY_BYTES).await?;
     let submit: Submit = body::json(&headers, &text)?;
     let once = Once::of(&api, &headers, &[b"POST /v1/jobs", &text])?;
+    // The request may wait for the job's end.
+    drop(text);
     posted(&api, &headers, submit, once).await
 }
 
@@ -52,6 +54,7 @@ pub(crate) async fn post_of_kind(
     let json = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
     let submit: Submit = body::json(&json, &serde_json::to_vec(&fields).map_err(unread)?)?;
     let once = Once::of(&api, &headers, &[b"POST /v1/kinds/jobs", kind.as_bytes(), &text])?;
+    drop((text, fields));
     posted(&api, &headers, submit, once).await
 }
 

@@ -1,5 +1,6 @@
 //! Looking at leases.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::OriginalUri;
@@ -14,6 +15,7 @@ use crate::api::Api;
 use crate::filling::{FIRST_READ, Filling, weight_of_texts};
 use crate::hide::View;
 use crate::id::Named;
+use crate::memory::FREE_BYTES;
 use crate::prefer::Prefer;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -103,7 +105,7 @@ fn tag(api: &Api, document: &NamedLease) -> Tag {
 
 /// The lease once it is other than the client knows it, or free if it names nothing that it knows; or as it is when the
 /// time is over or the server is about to end.
-async fn once_as_wanted(api: &Api, name: &LeaseName, headers: &HeaderMap) -> Result<LeaseInfo, Problem> {
+async fn once_as_wanted(api: &Api, name: &LeaseName, headers: &HeaderMap) -> Result<Arc<LeaseInfo>, Problem> {
     let wait = Prefer::of(headers).wait.unwrap_or(Duration::ZERO);
     if wait.is_zero() {
         return alone(api, name).await;
@@ -112,7 +114,7 @@ async fn once_as_wanted(api: &Api, name: &LeaseName, headers: &HeaderMap) -> Res
     let over = api.over(wait);
     tokio::pin!(over);
     let mut watcher = api.lease_watchers().watch(name);
-    let mut last = None;
+    let (mut last, mut loan) = (None, api.transfer().responses.lend(api.client().clone()));
     loop {
         let found = tokio::select! {
             biased;
@@ -137,13 +139,15 @@ async fn once_as_wanted(api: &Api, name: &LeaseName, headers: &HeaderMap) -> Res
         if is_so {
             return Ok(info);
         }
+        // Kept while the request waits.
+        loan.grow(weight(&info).saturating_sub(FREE_BYTES))?;
         last = Some(info);
     }
 }
 
 /// The lease as it is, looked at for one alone.
-async fn alone(api: &Api, name: &LeaseName) -> Result<LeaseInfo, Problem> {
-    api.tenure().leases().info(name.as_str()).await?.ok_or_else(|| missing(name))
+async fn alone(api: &Api, name: &LeaseName) -> Result<Arc<LeaseInfo>, Problem> {
+    api.tenure().leases().info(name.as_str()).await?.map(Arc::new).ok_or_else(|| missing(name))
 }
 
 /// `GET /v1/leases/{name}/history`

@@ -27,7 +27,10 @@ pub(crate) async fn acquire(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let ask: AcquireAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let text = body::read(&api, body, BODY_BYTES).await?;
+    let ask: AcquireAsk = body::json(&headers, &text)?;
+    // The request may wait, and keeps the metadata meanwhile.
+    let _loan = text.into_loan();
     // What cannot be told to its holder is not granted.
     let key = api.key().await?.clone();
     let name = LeaseName::in_field("name", &name)?;

@@ -53,7 +53,7 @@ struct Look {
 }
 
 /// How the lease is, if the name is known; nothing if the store did not answer.
-pub(crate) type Found = Option<Option<LeaseInfo>>;
+pub(crate) type Found = Option<Option<Arc<LeaseInfo>>>;
 
 /// Somebody who waits for a lease.
 pub(crate) struct LeaseWatcher {
@@ -147,7 +147,7 @@ async fn look_for_all(
         // Both before it is looked at: what comes in between is looked at again.
         freed.mark_unchanged();
         let number = line.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        let found: Found = tenure.leases().info(name.as_str()).await.ok();
+        let found: Found = tenure.leases().info(name.as_str()).await.ok().map(|info| info.map(Arc::new));
         let next = found.as_ref().and_then(Option::as_ref).map_or(LOOK, |info| {
             let ends = info.lease.until().filter(|_| info.state.is_locked());
             ends.map_or(LOOK, |until| until.since(tenure.now()).clamp(SOONEST, LOOK))

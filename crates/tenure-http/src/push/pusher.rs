@@ -221,7 +221,7 @@ impl One {
         let ask = self.ask(most)?;
         let (_, grant) = settle_and_grant(&self.serving.api, Vec::new(), Some(ask)).await?;
         let due_in = grant.due_in();
-        let jobs = grant.told().jobs;
+        let jobs = grant.told().0.jobs;
         let count = jobs.len();
         for job in jobs {
             let Serving { api, caller, stop, sent, .. } = self.serving.clone();

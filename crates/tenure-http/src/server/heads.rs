@@ -123,20 +123,28 @@ pub(super) struct Heads<S> {
     head_within: Duration,
     phase: Phase,
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// `true` while bytes of a response wait for the client. `hyper` drops a body long before the client has read it.
+    has_unsent: bool,
+    /// `true` if the timer has to start anew once they are sent.
+    is_on_hold: bool,
 }
 
 impl<S> Heads<S> {
     pub(super) fn new(stream: S, clock: Arc<dyn Clock>, head_within: Duration, phase: Phase) -> Self {
-        Self { stream, clock, head_within, phase, over: None }
+        Self { stream, clock, head_within, phase, over: None, has_unsent: false, is_on_hold: false }
     }
 
-    /// Returns the current stage, with its timer running.
+    /// Returns the current stage, with its timer running. A client that still reads a response has no timer here, because the
+    /// server bounds slow readers elsewhere.
     fn stage(&mut self) -> Stage {
         let (now, is_new) = {
             let mut state = self.phase.lock();
             (state.now, std::mem::take(&mut state.is_new))
         };
-        if is_new {
+        if self.has_unsent {
+            (self.over, self.is_on_hold) = (None, true);
+        } else if is_new || std::mem::take(&mut self.is_on_hold) {
+            self.is_on_hold = false;
             self.over = match now {
                 Stage::Head => Some(self.clock.sleep(self.head_within)),
                 Stage::Serving => None,
@@ -175,6 +183,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<Result<usize>> {
+        self.has_unsent = true;
         Pin::new(&mut self.stream).poll_write(context, from)
     }
 
@@ -183,6 +192,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
         context: &mut Context<'_>,
         from: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
+        self.has_unsent = true;
         Pin::new(&mut self.stream).poll_write_vectored(context, from)
     }
 
@@ -191,10 +201,89 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        // Once only: a flush with nothing to send must not wake the task again and again.
+        if std::mem::take(&mut self.has_unsent) && self.is_on_hold {
+            // The same task reads, and starts the timer.
+            context.waker().wake_by_ref();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use axum::http::{Request, Response};
+    use hyper::body::Incoming;
+    use hyper::service::service_fn;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use hyper_util::server::conn::auto;
+    use tenure::ManualClock;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(75);
+    const BODY_BYTES: usize = 300 * 1024;
+
+    /// Serves responses of 300 KiB on a connection that takes 1 KiB at once.
+    fn served(clock: &ManualClock) -> DuplexStream {
+        let (ours, theirs) = duplex(1024);
+        let phase = Phase::new();
+        let stream = Heads::new(ours, Arc::new(clock.clone()), Duration::from_secs(10), phase.clone());
+        let service = service_fn(move |_: Request<Incoming>| {
+            let serving = phase.serve(IDLE);
+            let body = Body::from(vec![b' '; BODY_BYTES]);
+            async move { Ok::<_, Infallible>(Response::new(Busy::new(body, serving))) }
+        });
+        let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
+        builder.http1().header_read_timeout(None);
+        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        tokio::spawn(async move { connection.await.is_ok() });
+        theirs
+    }
+
+    async fn rested() {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_response_that_takes_longer_than_the_idle_time_arrives_whole() {
+        let clock = ManualClock::new();
+        let mut theirs = served(&clock);
+        let mut some = vec![0; 2048];
+        for _ in 0..2 {
+            theirs.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+            let (mut read, mut seconds) = (0, 0);
+            while read < BODY_BYTES {
+                let bytes = theirs.read(&mut some).await.unwrap();
+                assert!(bytes > 0, "closed after {read} bytes and {seconds} s");
+                read += bytes;
+                rested().await;
+                clock.advance(Duration::from_secs(1));
+                seconds += 1;
+            }
+            assert!(seconds > 2 * IDLE.as_secs(), "{seconds}");
+            // The rest is the head.
+            rested().await;
+            let _ = futures_util::FutureExt::now_or_never(theirs.read(&mut some));
+        }
+        rested().await;
+        clock.advance(IDLE - Duration::from_secs(5));
+        rested().await;
+        assert!(
+            futures_util::FutureExt::now_or_never(theirs.read(&mut some)).is_none(),
+            "it is idle since then"
+        );
+        clock.advance(Duration::from_secs(5));
+        assert_eq!(theirs.read(&mut some).await.unwrap(), 0);
     }
 }

@@ -14,6 +14,8 @@ use tenure::{HostId, Invalid, JobRecord, Kind, Kinds, QueueName, Reserve, Timest
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::in_transit::paid;
+use crate::memory::Loan;
 use crate::prefer::Prefer;
 use crate::problem::Problem;
 use crate::wire::{JobDocument, not_own, shape};
@@ -121,12 +123,13 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let ask = claim.ask_as(&api, holder).await?;
     api.transfer().responses.check(api.client())?;
     let grant = if wait.is_zero() {
-        settle_and_grant(&api, Vec::new(), Some(ask)).await?.1.admitted(&api)?
+        settle_and_grant(&api, Vec::new(), Some(ask)).await?.1.admitted(&api, 0)?
     } else {
         drop(ask);
         waiting::wait(&api, claim, holder, wait).await?
     };
-    Ok(json(StatusCode::OK, &answer(&api, &key, holder, grant)))
+    let (answer, loan) = answer(&api, &key, holder, grant);
+    Ok(paid(json(StatusCode::OK, &answer), loan))
 }
 
 impl Claim {
@@ -285,13 +288,13 @@ pub(crate) fn check_lease(ttl: Duration) -> Result<(), Invalid> {
     Err(Invalid::new("lease_seconds", ttl.as_secs_f64(), allowed))
 }
 
-/// Returns the response to a claim.
-pub(crate) fn answer(api: &Api, key: &Key, holder: HostId, grant: Grant) -> ClaimAnswer {
-    let claimed = grant.told();
+/// Returns the response to a claim, and its memory.
+pub(crate) fn answer(api: &Api, key: &Key, holder: HostId, grant: Grant) -> (ClaimAnswer, Option<Loan>) {
+    let (claimed, loan) = grant.told();
     api.granted().remember(&claimed.jobs);
     let now = api.tenure().now();
     let jobs = claimed.jobs.iter().map(|job| granted(api, key, job, now)).collect();
-    ClaimAnswer { worker_id: holder.to_string(), jobs }
+    (ClaimAnswer { worker_id: holder.to_string(), jobs }, loan)
 }
 
 fn granted(api: &Api, key: &Key, job: &JobRecord, now: Timestamp) -> ClaimedJob {

@@ -12,6 +12,8 @@ use crate::problem::Problem;
 
 /// Maximum bytes of args and metadata in one grant. A larger job is granted alone; the next claim gets the other jobs.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes of each entry in a response, besides the args and metadata of a job.
+const ENTRY_BYTES: usize = 1024;
 /// Jobs that are granted with one look, so that no more is read than four times what can be told.
 const PORTION: usize = 128;
 
@@ -28,7 +30,7 @@ pub(super) fn portion(ask: &Reserve, left: usize) -> Reserve {
 pub(crate) struct Grant {
     tenure: Tenure,
     claimed: Claimed,
-    /// Memory of the client, until the response counts itself.
+    /// Memory of the client, which the response takes over.
     loan: Option<Loan>,
 }
 
@@ -63,10 +65,15 @@ impl Grant {
         self
     }
 
-    /// Takes memory for the response from the client's share. Without it, the grant gives itself back.
-    pub(super) fn admitted(mut self, api: &Api) -> Result<Self, Problem> {
+    /// Takes memory for a response with these jobs and so many other entries from the client's share. Without it, the grant
+    /// gives itself back.
+    pub(super) fn admitted(mut self, api: &Api, others: usize) -> Result<Self, Problem> {
+        if self.len() == 0 {
+            return Ok(self);
+        }
+        let entries = (self.len() + others) * ENTRY_BYTES;
         let mut loan = api.transfer().responses.lend(api.client().clone());
-        loan.grow(self.bytes())?;
+        loan.grow(self.bytes().saturating_add(entries))?;
         self.loan = Some(loan);
         Ok(self)
     }
@@ -90,9 +97,9 @@ impl Grant {
         self.claimed.due_in
     }
 
-    /// The jobs, for the answer that tells the worker.
-    pub(crate) fn told(mut self) -> Claimed {
-        std::mem::take(&mut self.claimed)
+    /// The jobs, for the answer that tells the worker, with the memory for it.
+    pub(crate) fn told(mut self) -> (Claimed, Option<Loan>) {
+        (std::mem::take(&mut self.claimed), self.loan.take())
     }
 }
 

@@ -20,6 +20,7 @@ use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::in_transit::paid;
 use crate::problem::{Problem, ProblemType};
 use crate::spans;
 use crate::wire::shape;
@@ -162,14 +163,15 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         api.granted().forget(&job);
         answers[at] = settled_answer(&api, job.id, completes, settled).await;
     }
-    let grant = grant.admitted(&api).unwrap_or_else(|problem| {
+    let grant = grant.admitted(&api, answers.len()).unwrap_or_else(|problem| {
         claim_problem = Some(problem.document());
         Grant::none(api.tenure())
     });
     let granted = holder.map(|holder| answer(&api, &key, holder, grant));
-    let (worker_id, jobs) =
-        granted.map_or_else(Default::default, |granted| (Some(granted.worker_id), granted.jobs));
-    Ok(json(StatusCode::OK, &SettleAnswer { items: answers, worker_id, jobs, claim_problem, command }))
+    let (worker_id, jobs, loan) = granted
+        .map_or_else(Default::default, |(granted, loan)| (Some(granted.worker_id), granted.jobs, loan));
+    let answer = SettleAnswer { items: answers, worker_id, jobs, claim_problem, command };
+    Ok(paid(json(StatusCode::OK, &answer), loan))
 }
 
 /// Reads the job IDs of all entries. One that is no ID refuses the request: no worker was given it.

@@ -310,5 +310,5 @@ async fn ask(api: Api, claim: &Claim, holder: HostId) -> Result<Grant, Problem> 
     api.transfer().responses.check(api.client())?;
     // Which queues there are may have changed since.
     let ask = claim.ask_as(&api, holder).await?;
-    settle_and_grant(&api, Vec::new(), Some(ask)).await?.1.admitted(&api)
+    settle_and_grant(&api, Vec::new(), Some(ask)).await?.1.admitted(&api, 0)
 }

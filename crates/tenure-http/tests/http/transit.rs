@@ -175,6 +175,111 @@ async fn a_client_that_reads_no_response_holds_only_its_share() {
     assert_eq!(send(&app, &slow, list, Body::empty()).await.status(), 200);
 }
 
+/// A job of a token with a unique key, which every request with that key then shows.
+fn keyed(args: &str) -> String {
+    json!({ "kind": "k", "delay_seconds": 3600, "unique": { "key": "u" }, "args": args }).to_string()
+}
+
+/// Sends many requests that wait, and returns their tasks.
+async fn waiting(
+    app: &Router,
+    token: &str,
+    (line, body): (&str, &str),
+    many: usize,
+) -> Vec<tokio::task::JoinHandle<Response<Body>>> {
+    let (method, path) = line.split_once(' ').unwrap();
+    let sent = (0..many).map(|_| {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", "application/json")
+            .header("prefer", "wait=55")
+            .body(Body::from(body.to_owned()))
+            .unwrap();
+        let app = app.clone();
+        tokio::spawn(async move { app.oneshot(request).await.unwrap() })
+    });
+    let sent = sent.collect();
+    for _ in 0..10 {
+        rested().await;
+    }
+    sent
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_one_large_job_hold_only_the_share_of_their_client() {
+    let service = Service::new();
+    let app = guarded(&service).await;
+    let (greedy, other) = (
+        token(&service, "greedy", TokenQuotas::default()).await,
+        token(&service, "other", TokenQuotas::default()).await,
+    );
+    let large = keyed(&"x".repeat(250 * 1024));
+    let id = told(send(&app, &greedy, "POST /v1/jobs", large.into()).await).await["id"].clone();
+    let id: tenure::JobId = id.as_str().unwrap().parse().unwrap();
+    let waiting = waiting(&app, &greedy, ("POST /v1/jobs", &keyed("")), 300).await;
+    assert!(waiting.iter().all(|one| !one.is_finished()), "they wait for its end");
+    service.tenure().jobs().cancel(id, Duration::ZERO, "").await.unwrap();
+    let (mut unread, mut minimal) = (Vec::new(), 0);
+    for one in waiting {
+        let response = one.await.unwrap();
+        assert_eq!(response.status(), 200);
+        if axum::body::HttpBody::size_hint(response.body()).exact().unwrap() > 1_000 {
+            unread.push(response);
+        } else {
+            assert_eq!(told(response).await, json!({ "id": id.to_string() }));
+            minimal += 1;
+        }
+    }
+    assert!((95..=105).contains(&unread.len()), "{} have the whole job", unread.len());
+    assert_eq!(unread.len() + minimal, 300);
+    let whoami = send(&app, &greedy, "GET /v1/whoami", Body::empty()).await;
+    assert_eq!(whoami.status(), 200, "it holds its share, and not twice as much");
+    let list = send(&app, &other, "GET /v1/jobs?limit=1", Body::empty()).await;
+    assert_eq!(list.status(), 200, "another client has its own share");
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_a_job_holds_no_memory_for_its_body() {
+    let service = Service::new();
+    let app = guarded(&service).await;
+    let greedy = token(&service, "greedy", TokenQuotas::default()).await;
+    assert_eq!(send(&app, &greedy, "POST /v1/jobs", keyed("").into()).await.status(), 202);
+    let padded = format!("{}{}", keyed(""), " ".repeat(500 * 1024));
+    let waiting = waiting(&app, &greedy, ("POST /v1/jobs", &padded), 80).await;
+    assert!(waiting.iter().all(|one| !one.is_finished()));
+    let batch = json!({ "jobs": [{ "kind": "k", "args": "x".repeat(200 * 1024) }] }).to_string();
+    assert_eq!(send(&app, &greedy, "POST /v1/jobs/batch", batch.into()).await.status(), 202);
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_a_lease_count_the_metadata_that_they_keep() {
+    let mut service = Service::new();
+    let app = guarded(&service).await;
+    let greedy = token(&service, "greedy", TokenQuotas::default()).await;
+    let metadata: serde_json::Map<String, Value> =
+        (0..60).map(|number| (format!("m{number}"), json!("x".repeat(1_000)))).collect();
+    let acquire = json!({ "owner": "o", "ttl_seconds": 86_400, "metadata": metadata }).to_string();
+    let line = "POST /v1/leases/l/acquire";
+    assert_eq!(send(&app, &greedy, line, acquire.clone().into()).await.status(), 200);
+    for (line, body) in [("GET /v1/leases/l", ""), (line, acquire.as_str())] {
+        let waiting = waiting(&app, &greedy, (line, body), 600).await;
+        service.advance(Duration::from_secs(1));
+        rested().await;
+        let refused = waiting.iter().filter(|one| one.is_finished()).count();
+        assert!((50..200).contains(&refused), "{line}: {refused} of 600");
+        for one in waiting {
+            if one.is_finished() {
+                assert_eq!(one.await.unwrap().status(), 429);
+            } else {
+                one.abort();
+            }
+        }
+        rested().await;
+    }
+}
+
 #[tokio::test]
 async fn a_worker_that_reads_no_response_gets_no_more_jobs_and_loses_none() {
     let service = Service::new();
