@@ -27,7 +27,7 @@ const CHROMIUM: &str = "/usr/bin/chromium";
 /// The story of all pages takes as long as all others. Two browsers at a time keep both processors busy.
 static TURNS: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
 
-/// What moves a browser, and what judges a page.
+/// The browser driver and the accessibility checker.
 struct Tools {
     python: PathBuf,
     axe: PathBuf,
@@ -47,7 +47,7 @@ static TOOLS: LazyLock<Option<Tools>> = LazyLock::new(|| {
         let options = "--fail --silent --show-error --location --retry 10 --retry-all-errors --output";
         said(Command::new("curl").args(options.split(' ')).arg(&archive).arg(AXE));
         let digest = said(Command::new("sha512sum").arg(&archive));
-        assert!(digest.starts_with(AXE_SHA512), "what was fetched is something else: {digest}");
+        assert!(digest.starts_with(AXE_SHA512), "the download has another digest: {digest}");
         fs::create_dir_all(place).unwrap();
         said(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(place));
     });

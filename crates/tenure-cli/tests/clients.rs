@@ -22,10 +22,10 @@ const NODE: [&str; 4] =
 
 const DOCUMENTS: [&str; 2] = ["openapi.json", "openapi-3.0.json"];
 
-/// The folder of the programs in Python.
+/// The folder with the Python programs.
 static IN_PYTHON: LazyLock<PathBuf> = LazyLock::new(|| in_python("python-clients", &PYTHON));
 
-/// The folder of the programs in Node.
+/// The folder that contains `node_modules`; `None` without npm.
 static IN_NODE: LazyLock<Option<PathBuf>> = LazyLock::new(|| in_node("typescript-clients", &NODE));
 
 fn script(name: &str) -> PathBuf {

@@ -19,7 +19,7 @@ const RELEASE: &str = "schemathesis==4.32.5";
 
 const ALL_PHASES: &str = "examples,coverage,fuzzing,stateful";
 
-/// The program that asks.
+/// Installs schemathesis, and returns the path of its program.
 fn schemathesis() -> PathBuf {
     in_python("schemathesis", &[RELEASE]).join("schemathesis")
 }

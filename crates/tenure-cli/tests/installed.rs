@@ -30,7 +30,7 @@ pub fn in_node(name: &str, releases: &[&str]) -> Option<PathBuf> {
     }))
 }
 
-/// A folder in which all of this is installed. An unfinished one is deleted first.
+/// Returns a folder in which these releases are installed. Deletes an unfinished installation first.
 pub fn installed(name: &str, releases: &[&str], install: impl FnOnce(&Path)) -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let (done, all) = (place.join("installed"), releases.join("\n"));

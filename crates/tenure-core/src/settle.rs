@@ -166,13 +166,13 @@ impl Settlement {
         self.failure.as_ref()
     }
 
-    /// The output of a job that succeeds.
+    /// Returns the output of a job that succeeds.
     #[must_use]
     pub fn output(&self) -> Option<&Output> {
         self.output.as_ref()
     }
 
-    /// How long the job is kept after its end.
+    /// Returns the retention of the job after its end.
     #[must_use]
     pub fn retention(&self) -> Retention {
         self.retention

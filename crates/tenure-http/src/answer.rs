@@ -84,7 +84,7 @@ impl Shown {
 
     /// The answer that shows it.
     pub(crate) fn answer(self, status: StatusCode) -> Response {
-        // A change that shows a large job must not fail because its client reads nothing.
+        // A change that shows a large job must not fail if its client has too many unread responses.
         let is_large = self.body.len() > FREE_BYTES;
         let mut response = (status, self.body).into_response();
         if is_large {

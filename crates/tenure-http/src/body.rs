@@ -21,7 +21,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Drops the text but keeps its memory counted, for a route that waits with values from it.
+    /// Drops the text and returns its loan, so that the memory still counts while a route waits with values from the text.
     pub(crate) fn into_loan(self) -> Option<Loan> {
         self.loan
     }
@@ -46,7 +46,7 @@ pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Text, Pro
         }
         bytes.extend_from_slice(&data);
     }
-    // The client may have held the body back until it had many unread responses.
+    // The client may have collected many unread responses while it sent the body.
     api.transfer().responses.check_debt(api.client())?;
     Ok(Text { bytes, loan: body.into_loan() })
 }

@@ -25,8 +25,8 @@ use crate::problem::{Problem, ProblemType};
 const WITHIN: Duration = Duration::from_secs(30);
 /// Least number of bytes that a piece of a body counts as, because a reader may keep the pieces apart.
 const PIECE_BYTES: usize = 64;
-/// Size below which a piece is copied for a route that reads the body itself. Such routes keep all pieces until the end, and
-/// each one would keep the connection's buffer of up to 32 KiB.
+/// Size below which a piece is copied for a route that reads the body itself. Such routes keep all pieces until the end,
+/// and an uncopied piece keeps the connection's whole buffer, of up to 32 KiB.
 const COPIED_BELOW: usize = 16 * 1024;
 /// Time for which a body waits for memory before the server refuses it.
 const FOR_MEMORY: Duration = Duration::from_secs(1);
@@ -179,7 +179,7 @@ impl Bounded {
         if is_kept && data.len() < COPIED_BELOW { Bytes::copy_from_slice(&data) } else { data }
     }
 
-    /// Returns the memory that the body has taken, to count for as long as its text is kept.
+    /// Returns the loan of the body. Keep it for as long as the text, so that its memory counts.
     pub(crate) fn into_loan(self) -> Option<Loan> {
         self.loan
     }
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(api.transfer().requests.used(), 1_000 * PIECE_BYTES - FREE_BYTES);
     }
 
-    /// The buffer that a connection reads into, and that each of its pieces keeps.
+    /// A connection's read buffer. Each piece of a body keeps it in memory.
     struct Buffer {
         bytes: Vec<u8>,
         _one: Arc<()>,

@@ -116,7 +116,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let act = act(ask.action, ask.params.unwrap_or_default())?;
     let filter = filter(&api, ask.filter, &ask.ids, ask.all)?;
     let once = Once::of(&api, &headers, &[b"POST /v1/bulk", &text])?;
-    // The text is kept while the request waits, because it counts against its client and the values in it do not.
+    // Keep the text while the request waits: its memory counts against the client, and that of the values in it does not.
     drop(ask.ids);
     if ask.dry_run {
         let meant = api.tenure().jobs().meant(&filter).await?;

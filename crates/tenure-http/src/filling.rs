@@ -12,8 +12,8 @@ use crate::problem::Problem;
 pub(crate) const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum number of pages that a server reads at once. The memory of a read counts only after the read has returned.
 pub(crate) const READS: usize = 16;
-/// Maximum number of single jobs that a server reads at once. If a thousand requests wait for one job, its end must not bring
-/// a thousand copies of it into memory.
+/// Maximum number of single jobs that a server reads at once. When a job ends, a thousand waiting requests must not read a
+/// thousand copies of it into memory.
 pub(crate) const JOB_READS: usize = 64;
 /// Entries of the first read of a page. The following ones read twice as many each time.
 pub(crate) const FIRST_READ: usize = 50;

@@ -20,16 +20,16 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, Copy)]
 pub struct SharedBody;
 
-/// Response extension of a change: the document that is sent if the client has no memory left for the whole body.
+/// Response extension of a change: the document to send if the memory of the client does not suffice for the whole body.
 #[derive(Debug, Clone)]
 pub(crate) struct Short(pub Value);
 
-/// Response extension of a body whose memory its client has taken before it was made, such as that of a claim. Without its
-/// body, a worker would not learn of its jobs.
+/// Response extension: the memory that the client took before the body was made, such as for a claim. A claim must keep its
+/// body, because a worker would otherwise miss its jobs.
 #[derive(Debug, Clone)]
 struct Paid(Arc<Loan>);
 
-/// Hands the memory that was taken for a response over to it. A response that does not count needs none.
+/// Attaches the memory that was taken for a response to it. A response that is too small to count needs none.
 pub(crate) fn paid(mut response: Response, loan: Option<Loan>) -> Response {
     if let Some(loan) = loan.filter(|_| !is_free(&response)) {
         response.extensions_mut().insert(Paid(Arc::new(loan)));
@@ -42,8 +42,8 @@ fn is_free(response: &Response) -> bool {
     response.body().size_hint().upper().is_some_and(|size| size <= FREE_BYTES as u64)
 }
 
-/// Returns a response that holds memory of its client until it is sent. A response that does not fit is refused. The result
-/// of a change keeps its status and headers, but gets a small body instead.
+/// Returns a response that holds memory of its client until it is sent. If the memory does not suffice, the response is
+/// refused. The response to a change then keeps its status and headers, but gets a small body.
 pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, mut response: Response) -> Response {
     if is_free(&response) || response.extensions().get::<SharedBody>().is_some() {
         return response;
@@ -77,7 +77,7 @@ pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, mut resp
     }
 }
 
-/// Returns the response to a change without its body.
+/// Returns the response to a change with a short document as its body.
 fn shortened(response: Response, short: Option<Short>, lack: Lack) -> Response {
     let document = match short {
         Some(Short(document)) => document,

@@ -254,7 +254,8 @@ impl Loan {
         Ok(())
     }
 
-    /// Takes exactly so many bytes, also beyond the bounds, for a response that has taken about as many before it was made.
+    /// Sets the loan to exactly this many bytes, even beyond the bounds. The response has taken about as many before its
+    /// body was made.
     pub(crate) fn set(&mut self, bytes: usize) {
         self.memory.lock().change(&self.client, self.bytes, bytes);
         self.bytes = bytes;

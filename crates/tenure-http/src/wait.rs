@@ -22,7 +22,7 @@ pub(crate) async fn until(
     tokio::pin!(over);
     loop {
         {
-            // Dropped before the wait, because many requests may wait for large jobs.
+            // Drop the job before the wait: many requests may wait for large jobs.
             let job = api.job(id).await?;
             if is_so(&job) {
                 return Ok(job);

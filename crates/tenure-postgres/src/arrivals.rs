@@ -44,11 +44,11 @@ fn look(now: Option<i64>) -> Query {
     Query::new(ARRIVED).with(value::bound(limits::SWEEP_ROWS)).with(now)
 }
 
-/// What became of an arrival.
+/// The outcome of an arrival.
 enum Arrived {
     /// Nothing is left to do for it.
     LetIn,
-    /// This version cannot read its job or limit.
+    /// This version cannot read its job or limit, or does not know its sort.
     Odd(Fault),
 }
 
@@ -64,7 +64,7 @@ impl Writing<'_> {
                         self.set_arrival_aside(seq, what, &fault)?;
                         continue;
                     }
-                    // Another row that cannot be read. Doing part of this again would do it twice.
+                    // Another row is unreadable. A retry would repeat the part that is already done.
                     Err(fault) if is_unreadable(&fault) => {
                         tracing::error!(seq, what, %fault, "dropping an arrival because of unreadable data; see `tenure db check`");
                     }

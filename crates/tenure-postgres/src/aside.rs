@@ -69,7 +69,7 @@ impl Writing<'_> {
         self.write(Query::new(STAND_ALONE).with(odd.id))
     }
 
-    /// Leaves an arrival alone for a while: another version may be able to read its job or limit.
+    /// Postpones an arrival. Another version may be able to read its job or limit.
     pub(crate) fn set_arrival_aside(&mut self, seq: i64, what: i16, fault: &Fault) -> Result<(), Fault> {
         let again = self.again(seq, fault);
         self.write(Query::new(ARRIVAL).with(seq).with(what).with(again))

@@ -260,7 +260,7 @@ impl Connection {
         self.ask_text(sql).await.map(drop)
     }
 
-    /// Runs statements that take no values, as they stand in a text, and returns their answers as text.
+    /// Runs the statements of a text, which take no values, and returns their answers as text.
     pub(crate) async fn ask_text(&mut self, sql: &str) -> Result<Vec<SimpleQueryMessage>, Fault> {
         let done = within(self.patience, self.raw.client.simple_query(sql)).await;
         let done = done.map(|done| done.map_err(|error| fault_of(&error, Effect::None)));

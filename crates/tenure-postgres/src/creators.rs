@@ -1,15 +1,16 @@
-//! Other roles that could run code in the schema.
+//! Detects other roles that could run code in the schema.
 //!
-//! Programs and the functions of the schema look for names there. PostgreSQL prefers a function or operator whose parameters
-//! match the arguments better, and triggers run as the role that writes. So a role that may create them could run code as
-//! another one. The check looks for names only in `pg_catalog`, and runs before any statement that uses the schema.
+//! Programs and the functions of the schema look up names there. PostgreSQL prefers the function or operator whose
+//! parameters match the arguments best, and runs triggers as the role that writes. So a role that may create such objects
+//! could run code as another role. The check looks up names only in `pg_catalog`, and runs before any statement that uses
+//! the schema.
 
 use tenure_store::Fault;
 use tokio_postgres::SimpleQueryMessage;
 
 use crate::connection::Connection;
 
-/// Makes PostgreSQL look for names where only superusers can create any.
+/// Makes PostgreSQL look up names only where other roles cannot create objects.
 pub(crate) const CATALOG: &str = "SET search_path = pg_catalog, pg_temp;";
 /// The same until the end of the transaction.
 pub(crate) const CATALOG_LOCAL: &str = "SET LOCAL search_path = pg_catalog, pg_temp;";
@@ -17,15 +18,18 @@ pub(crate) const CATALOG_LOCAL: &str = "SET LOCAL search_path = pg_catalog, pg_t
 /// Name of the only column of the check.
 const REFUSAL: &str = "refusal";
 
-/// The reason why the schema is refused; no row if it is not.
+/// The query for the reason to refuse the schema; no row if there is none.
 ///
-/// `a` are the roles as which code of the schema runs. That is the owner of the tables, because the functions are the owner's. It
-/// is also this role if it migrates, if it could have created the schema, or if nothing else tells the owner of the tables. Other
-/// roles trust the owner of the schema, because an administrator has given them access. `c` are the roles that can run code,
-/// each with the statement that ends it. Exempt is a role with all rights of the one in `a`, and a group whose only member that
-/// one is. `pg_database_owner` means the owner of this database.
+/// `a` lists the roles as which code of the schema runs. One is the owner of the table `migration`, who also owns the
+/// functions. This role is another one if it migrates, if it could have created the schema, or if that table is missing.
+/// All other roles trust the owner of the schema, because an administrator has given them access.
 ///
-/// No statement names the owner of the table `migration`: any role with `CREATE` can make a table of that name.
+/// `c` lists the roles that can run code, each with the statement that prevents it, if there is one. Superusers, roles with
+/// all rights of the role in `a`, and a group whose only member is that role are exempt. `pg_database_owner` means the
+/// owner of this database.
+///
+/// No statement proposes the owner of the table `migration` as the new owner: any role with `CREATE` can make a table of
+/// that name.
 const FOREIGN: &str =
     "WITH n AS (SELECT s.oid, s.nspname, s.nspowner, s.nspacl FROM pg_namespace s WHERE s.nspname = '{schema}'),
      d AS (SELECT b.oid, b.datdba FROM pg_database b WHERE b.datname = current_database()),
@@ -66,13 +70,13 @@ const FOREIGN: &str =
              AND NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = r.oid AND m.member <> a.oid)) IS NOT TRUE
      ORDER BY a.is_me DESC, c.remedy NULLS FIRST LIMIT 1";
 
-/// Returns the statement that finds the reason to refuse the schema. If this role `migrates`, it comes to own functions there.
-/// The search path has to be [`CATALOG`].
+/// Returns the query for the reason to refuse the schema. A role that `migrates` will own functions there. Run the query
+/// with the search path [`CATALOG`].
 pub(crate) fn check(schema: &str, migrates: bool) -> String {
     FOREIGN.replace("{schema}", schema).replace("{migrates}", if migrates { "true" } else { "false" })
 }
 
-/// Refuses the schema if the answers of a [`check`] have a reason for it.
+/// Refuses the schema if the answers to a [`check`] contain a reason.
 pub(crate) fn heed(answers: &[SimpleQueryMessage]) -> Result<(), Fault> {
     match column(answers, REFUSAL) {
         Some(reason) => Err(Fault::Broken(reason.to_owned())),
@@ -80,13 +84,13 @@ pub(crate) fn heed(answers: &[SimpleQueryMessage]) -> Result<(), Fault> {
     }
 }
 
-/// Refuses the schema if another role could run code as this one, which is about to migrate it in the open transaction.
+/// Refuses the schema if another role could run code as this role. Call it in the transaction that migrates the schema.
 pub(crate) async fn refuse_foreign(connection: &mut Connection, schema: &str) -> Result<(), Fault> {
     let sql = format!("{CATALOG_LOCAL} {}; SET LOCAL search_path = \"{schema}\"", check(schema, true));
     heed(&connection.ask_text(&sql).await?)
 }
 
-/// Returns a block that fails if the role that runs it should not migrate the schema, for a script.
+/// Returns a `DO` block for a script. The block fails if another role could run code as the role that runs the script.
 pub(crate) fn block(schema: &str) -> String {
     let check = check(schema, true);
     format!(

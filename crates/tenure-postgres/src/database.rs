@@ -102,8 +102,8 @@ impl Database {
         within(patience, Box::pin(opening)).await.unwrap_or_else(|| Err(too_late(Effect::None)))
     }
 
-    /// Checks the server and the schema, and then sets up a connection that has a server for itself. One round trip. No statement
-    /// uses the schema before the check, because code of other roles may be there.
+    /// Checks the server and the schema in one round trip, and sets the connection up unless a pooler shares it. No
+    /// statement uses the schema before the check, because it may contain code of other roles.
     async fn begin(&self, raw: &Raw, is_pooled: bool, patience: Duration) -> Result<Origin, Fault> {
         let check = creators::check(&self.options.schema, false);
         let sql = if is_pooled {

@@ -34,8 +34,8 @@ pub(crate) struct Origin {
     pub started: i64,
 }
 
-/// Reads the identity of a server, its version, and whether it is a replica. The search path has to be that of the check of the
-/// schema, because a role could otherwise add an operator that multiplies differently.
+/// Reads the identity and the version of a server, and whether it is a replica. The search path must be that of the schema
+/// check. Otherwise PostgreSQL could prefer a `*` operator of another role.
 pub(crate) const WHICH: &str = "SELECT current_setting('server_version_num') AS version, pg_is_in_recovery() AS is_replica,
          (SELECT system_identifier FROM pg_control_system()) AS system,
          CASE WHEN pg_is_in_recovery() THEN 0

@@ -23,7 +23,8 @@ impl PostgresStore {
         if let Some(clock) = clock {
             about["now"] = clock.now().as_micros().into();
         }
-        // The search path is the user's, and may have an operator of another role that takes two `jsonb`.
+        // The search path is the user's. It may contain a `->>` operator of another role for two `jsonb`, which PostgreSQL
+        // would prefer.
         let function = function.replace("->>", " OPERATOR(pg_catalog.->>) ");
         // What is not used has to have a type all the same.
         let sql = format!(
@@ -89,8 +90,8 @@ fn read(id: JobId, answer: &str) -> Result<Result<Accepted, Refusal>, Fault> {
 }
 
 impl PostgresStore {
-    /// Creates the lanes of jobs. Not in the transaction of the caller, which may last: a program that creates a lane
-    /// blocks others that want it.
+    /// Creates missing lanes of jobs outside of the caller's transaction. That transaction may be long, and would block
+    /// other programs that need the same lanes.
     async fn prepare_lanes(&self, jobs: &[NewJob]) -> Result<(), Fault> {
         let names = {
             let lanes = self.memory.lanes();
@@ -166,7 +167,8 @@ impl Joint for PostgresStore {
                 TxnRequest::Enqueue { jobs, given: _ } => self.prepare_lanes(jobs).await?,
                 TxnRequest::Complete { held, .. } => {
                     let held = *held;
-                    // Makes rows its own that other jobs share. If that fails, others wait for the transaction.
+                    // Moves the job out of the rows that it shares with other jobs. If that fails, those jobs wait for the
+                    // transaction.
                     let _ = self.send(&self.tasks.standing, move |reply| (held, reply)).await;
                 }
                 TxnRequest::CheckLease { .. } | TxnRequest::CheckJob { .. } => {}

@@ -61,7 +61,7 @@ impl Pooled {
 
     /// What each transaction says first. If another server answers than it has to be, nothing of the transaction is done.
     ///
-    /// The search path is still that of the pooler, so arguments have the types of their operators.
+    /// The search path of the pooler still applies. So all arguments have the exact types of the operators in `pg_catalog`.
     pub(crate) fn settings(&self) -> String {
         let (answer, lock) = (self.answer.as_millis(), self.lock.as_millis());
         let set = |name: &str, value: &str| format!("pg_catalog.set_config('{name}', '{value}', true)");

@@ -217,8 +217,8 @@ fn statements(schema: &str, standing: Standing) -> Vec<String> {
     statements
 }
 
-/// What somebody runs by hand to bring the schema up to date; empty if nothing is missing. It is one transaction, which
-/// fails as a whole if somebody else was faster, or if another role could run code there.
+/// Returns the SQL that upgrades the schema by hand; empty if the schema is current. It is one transaction, which fails as
+/// a whole if another process was faster, or if another role could run code there.
 pub(crate) fn script(schema: &str, standing: Standing) -> String {
     use std::fmt::Write as _;
     if standing.here == known() {

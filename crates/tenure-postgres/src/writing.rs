@@ -45,8 +45,8 @@ impl<'c> Writing<'c> {
         Self::begin_behind(link, gate, arrived, reads).await
     }
 
-    /// Begins a transaction that leaves arrivals to others, as [`begin`](Self::begin) otherwise: a repair has to begin even if
-    /// they cannot be let in.
+    /// Begins a transaction like [`begin`](Self::begin), but leaves arrivals to others. A repair must begin even if
+    /// arrivals cannot be processed.
     pub(crate) async fn begin_without_arrivals(link: &'c mut Link, gate: Gate) -> Result<Self, Fault> {
         Self::begin_behind(link, gate, Vec::new(), Vec::new()).await.map(|(writing, _)| writing)
     }

@@ -1,4 +1,4 @@
-//! What a user's transaction leaves to do stops no worker, also if it names a job that this version cannot read.
+//! Arrivals from a user's transaction stop no worker, even if they name a job that this version cannot read.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
@@ -39,7 +39,7 @@ async fn claimed(store: &PostgresStore) -> Vec<JobId> {
     store.reserve(ask(host(1), 9)).await.unwrap().jobs.iter().map(|job| job.job().id).collect()
 }
 
-/// Where the unreadable job is when another one is to wait for it.
+/// State of the unreadable job when another job starts to wait for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Place {
     Waiting,
@@ -119,7 +119,7 @@ async fn a_job_with_an_unreadable_limit_arrives_once_the_limit_can_be_read() {
     store.close().await.unwrap();
 }
 
-/// A newer version may have more to do.
+/// A newer version may write sorts and states that this version does not know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_arrival_of_an_unknown_sort_or_an_end_of_an_unknown_state_stops_no_worker() {
     let (server, clock) = (Server::start_hasty().unwrap(), ManualClock::new());

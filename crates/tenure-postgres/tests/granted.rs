@@ -219,7 +219,7 @@ async fn a_granted_role_plants_no_row_that_stops_the_workers() {
     store.close().await.unwrap();
 }
 
-/// The job ID may be known, and the other two numbers count up from one.
+/// A caller may know the job ID, and can guess the other two numbers, which count up from one.
 #[tokio::test]
 async fn a_role_ends_no_job_whose_holder_it_does_not_know() {
     let s = schema();
@@ -275,7 +275,7 @@ async fn a_role_ends_no_job_whose_holder_it_does_not_know() {
     store.close().await.unwrap();
 }
 
-/// Grants from before the functions knew the holder stay.
+/// The upgrade extends grants on the functions without a holder to those with one.
 #[tokio::test]
 async fn roles_that_could_complete_jobs_still_can_after_the_upgrade() {
     let s = schema();

@@ -66,7 +66,7 @@ async fn end(store: &PostgresStore, held: Held) -> Call {
     joint.statement(&joint.prepare(request).await.unwrap()).unwrap()
 }
 
-/// Returns the statement that checks in under a job.
+/// Returns the statement that checks that a job is still held.
 fn check(store: &PostgresStore, held: Held) -> Call {
     store.extras().joint.unwrap().statement(&Prepared::new(TxnRequest::CheckJob { held })).unwrap()
 }

@@ -1,5 +1,5 @@
-//! Attacks of roles that set traps where Tenure looks for names. It is not enough that Tenure refuses the schema: the code of
-//! the trap must not run either.
+//! Attacks by roles that create functions and operators under names that Tenure uses. Refusing the schema is not enough:
+//! the planted code must never run.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
@@ -18,8 +18,8 @@ fn url_of(role: &str) -> String {
     server().url().replace("postgres://postgres@", &format!("postgres://{role}@"))
 }
 
-/// A connection of a new role that owns a schema for its loot. The function `spring` there counts, also if the transaction is
-/// undone.
+/// Connects as a new role, which owns a schema. The function `spring` there counts its calls, even in a transaction that
+/// rolls back.
 async fn mallory(admin: &Client, schema: &str) -> Client {
     let (role, loot) = (format!("mallory_of_{schema}"), format!("loot_{schema}"));
     let make = format!("CREATE ROLE {role} LOGIN; CREATE SCHEMA {loot} AUTHORIZATION {role}");
@@ -51,7 +51,7 @@ async fn assert_not_sprung(admin: &Client, schema: &str) {
     assert_eq!(number(admin, &sprung).await, 0, "code of another role has run");
 }
 
-/// The reason for which each way to use the store as this role is refused.
+/// Asserts that Tenure refuses each way to use the store as this role, and returns the reason that `migrate` gives.
 async fn refusal(url: &str, schema: &str) -> String {
     let mut reasons = vec![
         PostgresStore::open(url, options(schema), None).await.map(drop),
@@ -97,7 +97,7 @@ async fn no_trap_in_a_schema_without_a_store_runs() {
     mallory.batch_execute(&meta).await.unwrap();
     refusal(&url, &s).await;
     assert_not_sprung(&admin, &s).await;
-    // What is left there still counts after the right is gone.
+    // The objects that remain are a reason to refuse even after the grant is revoked.
     admin.batch_execute(&format!("REVOKE ALL ON SCHEMA {s} FROM PUBLIC")).await.unwrap();
     refusal(&url, &s).await;
     assert_not_sprung(&admin, &s).await;
@@ -133,7 +133,7 @@ async fn no_trap_runs_after_a_reconnect() {
     drop(store);
 }
 
-/// It may be run long after it was printed, and not with Tenure's search path.
+/// An administrator may run the SQL long after it was printed, and with another search path.
 #[tokio::test]
 async fn no_trap_runs_when_the_printed_sql_does() {
     let s = schema();
@@ -153,7 +153,7 @@ async fn no_trap_runs_when_the_printed_sql_does() {
     admin.batch_execute(&sql).await.unwrap();
 }
 
-/// The transaction is the user's, and so is the search path. It may have a schema in which others create operators.
+/// The search path is the user's. It may contain a schema in which others create operators.
 #[tokio::test]
 async fn no_trap_runs_in_a_users_transaction() {
     let s = schema();
@@ -182,7 +182,7 @@ async fn no_trap_runs_in_a_users_transaction() {
     store.close().await.unwrap();
 }
 
-/// Its owner could add triggers and views that run as the role that uses the schema.
+/// The schema's owner could add triggers and views that run as the role that uses the schema.
 #[tokio::test]
 async fn a_role_that_could_make_the_schema_does_not_use_that_of_another_role() {
     let s = schema();
@@ -211,7 +211,7 @@ async fn a_role_that_could_make_the_schema_does_not_use_that_of_another_role() {
     }
     assert_eq!(number(&admin, &count).await, before);
     assert_not_sprung(&admin, &s).await;
-    // A role that could not have made the schema uses the one that an administrator has named.
+    // A role that may not create schemas trusts the schema that an administrator has named.
     let app = url_of(&format!("app_of_{s}"));
     PostgresStore::open(&app, options(&s), None).await.unwrap().close().await.unwrap();
 }
@@ -232,7 +232,7 @@ async fn a_view_in_place_of_the_record_of_steps_is_not_read() {
     assert_not_sprung(&admin, &s).await;
 }
 
-/// Any role that may create tables can name one so.
+/// Any role that may create tables can create one named `migration`.
 #[tokio::test]
 async fn the_owner_of_a_table_of_that_name_is_not_proposed_as_the_owner_of_the_schema() {
     let s = schema();
@@ -255,7 +255,7 @@ async fn the_owner_of_a_table_of_that_name_is_not_proposed_as_the_owner_of_the_s
     }
 }
 
-/// Members of the group that owns the schema act as the group. So only one with no other member is as good as its member.
+/// Members of the group that owns the schema can act as the group. So Tenure trusts a group only if it has no other member.
 #[tokio::test]
 async fn another_member_of_the_group_that_owns_the_schema_is_not_trusted() {
     let s = schema();

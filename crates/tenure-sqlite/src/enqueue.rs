@@ -29,7 +29,7 @@ struct Unplaced {
 }
 
 impl Unplaced {
-    /// Notes the seq of a job, or of the first of some, and returns their state.
+    /// Notes the seq of a job, or of the first job of a group, and returns the state of these jobs.
     fn add(&mut self, seq: i64, is_due: bool) -> StateName {
         self.first_seq.get_or_insert(seq);
         self.in_line |= is_due;

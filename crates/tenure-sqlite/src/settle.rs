@@ -86,7 +86,7 @@ impl Writing<'_> {
         Ok(Some(Settled::Done(StateName::Succeeded)))
     }
 
-    /// Counts a success that is written, and lets others go on.
+    /// Counts a written success, and unblocks the jobs that wait for it.
     pub(crate) fn succeeded(&mut self, grant: &Grant) -> Result<()> {
         self.memory.lanes.count(grant.lane, StateName::Running, -1)?;
         self.memory.lanes.count(grant.lane, StateName::Succeeded, 1)?;

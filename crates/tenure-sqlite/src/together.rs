@@ -1,7 +1,7 @@
-//! Plain jobs that are alike, written many at a time.
+//! Writes many similar plain jobs with one statement.
 //!
-//! Most jobs of a batch differ only in their id and args, and most attempts of a turn succeed without output, in the
-//! order of their grant. One statement writes many of them; whatever is different in any way is written one by one.
+//! Most jobs of a batch differ only in their id and args. Most attempts of a turn succeed without output, in the order of
+//! their grant. One statement writes many of them, and the store writes all others one by one.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::writing::Writing;
 
 /// Jobs that one statement stores.
 pub(crate) const JOBS: usize = 10;
-/// Fewest successes for which one statement costs less than a statement for each.
+/// Minimum number of successes for which one statement costs less than a statement for each.
 const FEWEST: usize = 4;
 
-// `OR FAIL` spares SQLite a copy of each page that the statement changes: the writer undoes the whole transaction after
-// any error.
+// With `OR FAIL`, SQLite keeps no copy of the pages that the statement changes. None is needed: after any error, the writer
+// undoes the whole transaction.
 pub(crate) const INSERT: &str =
     "INSERT OR FAIL INTO job (seq, id, lane, priority, due, created, singly, terms, args) VALUES
          (?1, ?6, ?2, ?3, ?4, ?5, 0, NULL, ?7), (?1 + 1, ?8, ?2, ?3, ?4, ?5, 0, NULL, ?9),
@@ -75,7 +75,8 @@ impl Writing<'_> {
         Ok(None)
     }
 
-    /// Returns how many settlements at the front one statement can write: plain successes, in the order of their grant.
+    /// Returns the number of leading settlements that one statement can write: plain successes, in the order of their
+    /// grant.
     pub(crate) fn alike(&self, settlements: &[Settlement]) -> usize {
         let Some(first) = settlements.first() else { return 0 };
         let is_like_first = |(settlement, seq): &(&Settlement, u64)| {
@@ -89,13 +90,13 @@ impl Writing<'_> {
         settlements.iter().zip(first.seq()..).take_while(is_like_first).count()
     }
 
-    /// Returns `true` if this program granted the job, and its end means nothing to other jobs.
+    /// Returns `true` if this program granted the job, and its end affects no other job.
     fn is_plain(&self, settlement: &Settlement) -> bool {
         let grant = self.memory.grants.of(settlement.seq(), settlement.fence(), settlement.id());
         grant.is_some_and(|grant| grant.limit.is_none() && grant.chain.is_none() && !grant.has_needs)
     }
 
-    /// Ends ownerships that are alike. Writes nothing and returns `false` if they are few, or one of them is over.
+    /// Ends similar ownerships with one statement. Writes nothing and returns `false` if they are few, or if one has ended.
     pub(crate) fn succeed_together(&mut self, settlements: &[Settlement]) -> Result<bool> {
         let [first, .., last] = settlements else { return Ok(false) };
         if settlements.len() < FEWEST {

@@ -178,7 +178,7 @@ impl<'w> Writing<'w> {
         self.next_seqs(1)
     }
 
-    /// The first of so many next places in the order of acceptance.
+    /// Takes this many places in the order of acceptance, and returns the first.
     pub(crate) fn next_seqs(&mut self, jobs: i64) -> Result<i64> {
         let last = match self.memory.last_seq {
             Some(last) => last,

@@ -1,28 +1,28 @@
-//! A store as people see it, and the abilities that not every store has.
+//! The description of a store for people, and the abilities that not every store has.
 
 use std::fmt;
 
 use crate::{Caution, Encryption, Joint, Measures};
 
-/// A store as people see it. Nothing depends on it.
+/// The description of a store for people. No code depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// A few words without secrets: what it is and where.
+    /// The store and its location in a few words, without secrets.
     pub place: String,
     /// The kind of storage in one word, such as `sqlite`.
     pub engine: &'static str,
-    /// Dangers in the way it is kept or reached, such as a file that every user can read.
+    /// Risks of its location or connection, such as a file that every user can read.
     pub cautions: Vec<Caution>,
 }
 
 /// The abilities that not every store has.
 #[derive(Clone, Copy, Default)]
 pub struct Extras<'s> {
-    /// Takes part in a transaction of the caller.
+    /// Requests in transactions of the caller.
     pub joint: Option<&'s dyn Joint>,
-    /// Encrypts values at rest.
+    /// Encryption of values at rest.
     pub encryption: Option<&'s dyn Encryption>,
-    /// Measures calls; see [`MeasuredStore`](crate::MeasuredStore).
+    /// Measures of calls; see [`MeasuredStore`](crate::MeasuredStore).
     pub measures: Option<&'s Measures>,
 }
 

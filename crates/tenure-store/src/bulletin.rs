@@ -58,7 +58,7 @@ pub enum Happening {
     Deleted,
 }
 
-/// A signal to look at the store. Each counts up.
+/// A signal to look at the store. Each has a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Something may have become due.

@@ -27,7 +27,7 @@ pub enum TxnRequest {
         /// IDs that the caller chose.
         given: Vec<JobId>,
     },
-    /// Ends a running job, which has succeeded. Refused if the fence is not current, or the holder is another one.
+    /// Ends a running job as succeeded. The store refuses this if the fence is not current or the holder differs.
     Complete {
         /// The job.
         held: Held,
@@ -38,8 +38,8 @@ pub enum TxnRequest {
         /// The result.
         output: Option<Output>,
     },
-    /// Refused if the lease is not held under this ID and fence. No other holder is granted it before the transaction
-    /// ends.
+    /// Checks that the lease is held under this ID and fence. Until the transaction ends, the store grants it to no other
+    /// holder.
     CheckLease {
         /// The lease.
         name: LeaseName,
@@ -48,7 +48,7 @@ pub enum TxnRequest {
         /// Its fence.
         fence: Fence,
     },
-    /// Refused if the job does not run under this fence. No other worker takes it before the transaction ends.
+    /// Checks that the job runs under this fence. Until the transaction ends, no other worker takes it.
     CheckJob {
         /// The job.
         held: Held,
@@ -60,7 +60,7 @@ pub enum TxnRequest {
 pub struct Prepared(TxnRequest);
 
 impl Prepared {
-    /// Marks a request as prepared. Only a store can tell that it is.
+    /// Marks a request as prepared, in the [`Joint::prepare`] of a store.
     #[must_use]
     pub fn new(request: TxnRequest) -> Self {
         Self(request)
@@ -85,8 +85,8 @@ pub trait Joint: Send + Sync {
     /// A job or a result that cannot be written.
     fn statement(&self, prepared: &Prepared) -> Result<Call, Fault>;
 
-    /// Returns the outcome of a request, given the answer to its statement. A request that stores no jobs has stored
-    /// none. The store notifies hosts when the transaction has committed.
+    /// Returns the outcome of a request, given the answer to its statement: an empty [`Enqueued::Stored`] for a request
+    /// that stores no jobs. The store notifies hosts when the transaction has committed.
     ///
     /// # Errors
     /// An answer of another version.

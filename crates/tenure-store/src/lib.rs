@@ -94,7 +94,7 @@ pub trait Store: Jobs + Leases + Timers + Records + Hosts + Views + Copies + Hin
     /// The clock that decides what is due and what has lapsed.
     fn clock(&self) -> Arc<dyn Clock>;
 
-    /// Describes it for people.
+    /// Describes the store for people.
     fn about(&self) -> About;
 
     /// Returns the abilities that not every store has. A wrapper returns those of its inner store.

@@ -26,7 +26,7 @@ pub trait Timers {
     /// left is ripe as before, and the answer says so. Repeating it is harmless.
     fn fire(&self, at_most: usize) -> Answer<'_, Fired>;
 
-    /// Performs an action on a timer, in any state.
+    /// Performs an action on a timer, regardless of its state.
     fn change_timer(&self, name: &Name, act: TimerAct) -> Answer<'_, TimerOutcome> {
         let edited = self.edit_timer(name, TimerSeen::Never, TimerEdit::Act(act));
         Box::pin(async move {

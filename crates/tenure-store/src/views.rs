@@ -217,7 +217,7 @@ impl QueueSeen {
 }
 
 impl QueueEdited {
-    /// Returns true if the queue was changed and was different before.
+    /// Returns true if the edit was done and changed the queue.
     fn differed(self, is_different: impl FnOnce(QueueAgreed) -> bool) -> bool {
         match self {
             Self::Done { before } => is_different(before.unwrap_or_default()),

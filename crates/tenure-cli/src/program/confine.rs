@@ -100,8 +100,8 @@ impl Confine {
     }
 }
 
-/// Advice for a host of root: Landlock does not check changes of a file's owner and mode.
-const AS_ROOT: &str = "programs of root can leave a sandbox by changing the mode of files; set --user";
+/// Advice for a host that runs as root: Landlock does not check changes of a file's owner and mode.
+const AS_ROOT: &str = "programs that run as root can escape the sandbox by changing file modes; set --user";
 /// Advice for a machine that lacks something.
 pub(crate) const BEST_EFFORT: &str = "with the sandbox best_effort, programs run without it";
 

@@ -34,7 +34,7 @@ pub(super) fn read(path: &Path, whose: Whose) -> io::Result<(String, Whose)> {
     }
     let mut text = String::new();
     file.take(FILE_BYTES).read_to_string(&mut text)?;
-    // A link in a folder of another user can point to a file of ours, with settings that mean something else there.
+    // Another user's link can point to a file of this user, whose settings mean something else in that folder.
     let is_own = is_own(&found) && std::fs::symlink_metadata(path).is_ok_and(|entry| is_mine(&entry));
     let is_foreign = whose == Whose::Here && !is_own;
     Ok((text, if is_foreign { Whose::Foreign } else { whose }))

@@ -15,7 +15,7 @@ const SCHEDULES: usize = 1_500;
 const QUESTIONS: usize = 4;
 /// Questions around each change in `--long`.
 const MORE_QUESTIONS: usize = 16;
-/// Changes and other moments of all zones, at least. With fewer, this has shown too little.
+/// Minimum number of clock changes and other moments over all zones. With fewer, the test shows too little.
 const MOMENTS: usize = 12_500;
 
 /// Draws schedules.

@@ -205,7 +205,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Counts a response. Call it at once: a response that waits for its audit entry takes memory, too.
+    /// Counts a response. Call it before writing the audit entry: a response that waits for the entry takes memory, too.
     pub(super) fn response(self, api: &Api, response: Response) -> Response {
         counted(&api.transfer().responses, self.client, self.is_change, response)
     }

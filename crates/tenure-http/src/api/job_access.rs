@@ -8,7 +8,7 @@ use crate::problem::{Problem, ProblemType};
 impl Api {
     /// Returns a job. One that is out of the client's reach is missing.
     pub(crate) async fn job(&self, id: JobId) -> Result<JobRecord, Problem> {
-        // Held until this request takes the job up, and never closed.
+        // Held until this request has the job, so that few requests read a large job at once. The semaphore never closes.
         let _permit = self.inner.job_reads.acquire().await.ok();
         let found = match self.tenure().store().job(id).await {
             // Its queue and kind, which decide about its reach, are unknown.

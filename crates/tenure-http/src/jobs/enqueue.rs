@@ -31,7 +31,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let text = body::read(&api, body, BODY_BYTES).await?;
     let submit: Submit = body::json(&headers, &text)?;
     let once = Once::of(&api, &headers, &[b"POST /v1/jobs", &text])?;
-    // The request may wait for the job's end.
+    // The request may wait for the job's end, and must not hold the body meanwhile.
     drop(text);
     posted(&api, &headers, submit, once).await
 }

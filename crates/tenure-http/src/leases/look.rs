@@ -139,7 +139,7 @@ async fn once_as_wanted(api: &Api, name: &LeaseName, headers: &HeaderMap) -> Res
         if is_so {
             return Ok(info);
         }
-        // Kept while the request waits.
+        // The request keeps the lease while it waits, so the lease counts.
         loan.grow(weight(&info).saturating_sub(FREE_BYTES))?;
         last = Some(info);
     }

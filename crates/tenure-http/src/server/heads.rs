@@ -125,7 +125,7 @@ pub(super) struct Heads<S> {
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// `true` while bytes of a response wait for the client. `hyper` drops a body long before the client has read it.
     has_unsent: bool,
-    /// `true` if the timer has to start anew once they are sent.
+    /// `true` if the timer must restart once they are sent.
     is_on_hold: bool,
 }
 
@@ -134,8 +134,8 @@ impl<S> Heads<S> {
         Self { stream, clock, head_within, phase, over: None, has_unsent: false, is_on_hold: false }
     }
 
-    /// Returns the current stage, with its timer running. A client that still reads a response has no timer here, because the
-    /// server bounds slow readers elsewhere.
+    /// Returns the current stage, and starts or stops its timer. No timer runs while the client still reads a response,
+    /// because the server bounds slow readers elsewhere.
     fn stage(&mut self) -> Stage {
         let (now, is_new) = {
             let mut state = self.phase.lock();
@@ -202,9 +202,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        // Once only: a flush with nothing to send must not wake the task again and again.
+        // Only after a write: a flush with nothing to send must not wake the task again and again.
         if std::mem::take(&mut self.has_unsent) && self.is_on_hold {
-            // The same task reads, and starts the timer.
+            // The task then polls for reads, and the poll starts the timer.
             context.waker().wake_by_ref();
         }
         Poll::Ready(Ok(()))
@@ -272,7 +272,7 @@ mod tests {
                 seconds += 1;
             }
             assert!(seconds > 2 * IDLE.as_secs(), "{seconds}");
-            // The rest is the head.
+            // The loop counted the head as part of the body, so a few bytes are still unread.
             rested().await;
             let _ = futures_util::FutureExt::now_or_never(theirs.read(&mut some));
         }

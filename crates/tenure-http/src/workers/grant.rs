@@ -12,7 +12,7 @@ use crate::problem::Problem;
 
 /// Maximum bytes of args and metadata in one grant. A larger job is granted alone; the next claim gets the other jobs.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes of each entry in a response, besides the args and metadata of a job.
+/// Bytes that each entry of a response counts as, in addition to the args and metadata of a job.
 const ENTRY_BYTES: usize = 1024;
 /// Jobs that are granted with one look, so that no more is read than four times what can be told.
 const PORTION: usize = 128;
@@ -65,8 +65,8 @@ impl Grant {
         self
     }
 
-    /// Takes memory for a response with these jobs and so many other entries from the client's share. Without it, the grant
-    /// gives itself back.
+    /// Takes memory from the client's share for a response with these jobs and `others` more entries. If the memory does
+    /// not suffice, the dropped grant gives its jobs back.
     pub(super) fn admitted(mut self, api: &Api, others: usize) -> Result<Self, Problem> {
         if self.len() == 0 {
             return Ok(self);
@@ -97,7 +97,7 @@ impl Grant {
         self.claimed.due_in
     }
 
-    /// The jobs, for the answer that tells the worker, with the memory for it.
+    /// Returns the jobs for the response to the worker, and the memory of that response.
     pub(crate) fn told(mut self) -> (Claimed, Option<Loan>) {
         (std::mem::take(&mut self.claimed), self.loan.take())
     }

@@ -175,7 +175,7 @@ async fn a_client_that_reads_no_response_holds_only_its_share() {
     assert_eq!(send(&app, &slow, list, Body::empty()).await.status(), 200);
 }
 
-/// A job of a token with a unique key, which every request with that key then shows.
+/// Returns a job with a unique key. Every request with that key gets the same job.
 fn keyed(args: &str) -> String {
     json!({ "kind": "k", "delay_seconds": 3600, "unique": { "key": "u" }, "args": args }).to_string()
 }

@@ -61,7 +61,8 @@ impl Writing<'_> {
         for row in read.last().into_iter().flatten() {
             let other = match rows::stored(row) {
                 Ok(other) => other,
-                // A role that may enqueue names any job. A program that can read this one ends it, or a repair removes it.
+                // A role that may enqueue can name any job. A program that can read this one ends it later, or a repair
+                // removes it.
                 Err(fault) if is_unreadable(&fault) => {
                     self.wait_for_odd(waiter, row, &after)?;
                     continue;
@@ -81,7 +82,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Lets a job wait for one that this version cannot read, unless that one has ended so that the wait is over.
+    /// Makes a job wait for one that this version cannot read, unless the end of that one already satisfies the wait.
     fn wait_for_odd(&mut self, waiter: i64, row: &Row, after: &AfterJobs) -> Result<(), Fault> {
         let (odd, state): (Odd, Option<i16>) = (Odd::of(row), row.get(10));
         let end = state.and_then(|state| code::end(Some(state)).ok().flatten());

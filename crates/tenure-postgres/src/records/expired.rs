@@ -15,7 +15,7 @@ const PRUNE: &str = "DELETE FROM record WHERE ctid = ANY (ARRAY(SELECT ctid FROM
 const PRUNE_ENTRIES: &str = "DELETE FROM journal_entry WHERE ctid = ANY (ARRAY(SELECT ctid FROM journal_entry
          WHERE expires <= (SELECT coalesce($1::bigint, micros())) ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED))";
 
-/// Removes some of what has expired. Returns true if there may be more.
+/// Removes a bounded number of expired records and journal entries. Returns true if more may have expired.
 pub(crate) async fn prune(link: &mut Link) -> Result<bool, Fault> {
     let (told, most) = (link.database.time.told(), value::bound(limits::PRUNE_RECORDS));
     let queries = [PRUNE, PRUNE_ENTRIES].map(|sql| Query::new(sql).with(told).with(most));

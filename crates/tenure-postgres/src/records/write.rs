@@ -84,7 +84,7 @@ async fn try_write(link: &mut Link, writes: &Writes) -> Result<Written, Fault> {
     Ok(written)
 }
 
-/// A transaction that has locked what it writes, and has read it in the same round trip.
+/// A transaction that has locked the records and journals of a call, and read the records, in one round trip.
 struct Locked<'c> {
     txn: Transaction<'c>,
     now: Timestamp,
@@ -130,7 +130,7 @@ impl RecordTxn for Locked<'_> {
     }
 }
 
-/// Returns the numbers that a statement drew. It draws them in the order of the call.
+/// Returns the numbers that a statement drew, sorted: PostgreSQL draws them in the order of the call.
 fn in_order(rows: &[Row]) -> Result<Vec<u64>, Fault> {
     let mut numbers = rows.iter().map(|row| value::seq(row.get(0))).collect::<Result<Vec<u64>, Fault>>()?;
     numbers.sort_unstable();

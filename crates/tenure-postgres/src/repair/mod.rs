@@ -80,7 +80,7 @@ const TRACES: [&str; 10] = [
     "UPDATE receipt SET seqs = seqs & ~bit_of($1::bigint) WHERE block = $1::bigint >> 8 AND has_bit(seqs, $1)",
 ];
 
-/// What happens to arrivals before a row is taken out.
+/// Treatment of arrivals before a repair moves a row.
 enum Arrivals {
     LetIn,
     Left,
@@ -124,7 +124,7 @@ async fn take(link: &mut Link, damage: &Damage) -> Result<Option<u64>, Fault> {
 async fn try_take(link: &mut Link, damage: &Damage) -> Result<Option<u64>, Fault> {
     let taken = try_take_after(link, Arrivals::LetIn, damage).await;
     match taken {
-        // The damage may be what keeps arrivals from being let in.
+        // The damage may be the reason why arrivals cannot be processed.
         Err(fault) if is_unreadable(&fault) => try_take_after(link, Arrivals::Left, damage).await,
         taken => taken,
     }

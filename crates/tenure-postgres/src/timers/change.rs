@@ -10,7 +10,7 @@ use crate::link::Link;
 use crate::transaction::Gate;
 use crate::writing::Writing;
 
-/// Performs an action on a timer, if it is as it was seen. Returns `None` if it is not.
+/// Performs an action on a timer. Returns `None` if the timer no longer matches `seen`.
 pub(super) async fn change(
     link: &mut Link,
     name: &Name,

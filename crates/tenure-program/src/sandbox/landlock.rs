@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Enforcement;
 
-/// Files and ports that a program may use. It cannot read other files, nor write to them. Landlock does not prevent changes to
-/// the mode, owner and times of files that its user owns, so use another user as well for programs that you do not trust.
+/// Files and ports that a program may use. It can neither read nor write other files. Landlock does not prevent changes to
+/// the mode, owner and times of files that belong to the program's user. For programs that you do not trust, use another
+/// user as well.
 ///
 /// Programs and libraries of the system, its devices without content, `/proc` and `/sys` are readable. Landlock also prevents the program
 /// from tracing processes outside its sandbox and, from Linux 6.12 on, from sending them signals.

@@ -1,4 +1,4 @@
-//! Records and journals: their rows, as the engine reads and writes them, and removing what has expired.
+//! Reads and writes the rows of records and journals for the engine, and removes expired ones.
 
 mod views;
 
@@ -70,7 +70,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Removes some of what has expired. Returns true if there may be more.
+    /// Removes a bounded number of expired records and journal entries. Returns true if more may have expired.
     pub(crate) fn prune_records(&self) -> Result<bool> {
         let records = self.prune_by(EXPIRED, PRUNE)?;
         let entries = self.prune_by(EXPIRED_ENTRIES, PRUNE_ENTRY)?;

@@ -144,7 +144,7 @@ fn a_success_is_refused_by_the_store_that_granted_the_job_once_the_other_has_gra
     });
 }
 
-/// One statement writes many successes, so it has to look at the fence of each.
+/// One statement writes many successes, so it must check the fence of each.
 #[test]
 fn many_successes_are_refused_by_the_store_that_granted_the_jobs_once_the_other_has_taken_them_back() {
     let (_directory, file) = file();

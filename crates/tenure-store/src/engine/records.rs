@@ -1,4 +1,4 @@
-//! Records and journals: writing them, all or nothing, and removing those that have expired.
+//! Records and journals: writes changes, all or nothing, and decides whether a store has more to prune.
 
 use tenure_core::{Document, JournalEntry, Name, Record, RecordKey, Subject, Timestamp, limits};
 
@@ -10,18 +10,18 @@ use crate::{Only, Put, Unmet, Writes, Written};
     reason = "the rows of some stores stay on one thread, and so do the futures of their reads"
 )]
 pub trait RecordTxn {
-    /// The reason for which a read or a write failed.
+    /// The error of a failed read or write.
     type Error;
 
-    /// Returns the instant of the transaction. Transactions that write the same records or journals have their instants
-    /// in the order in which they commit.
+    /// Returns the instant of the transaction. Transactions that write the same records or journals commit in the order of
+    /// their instants.
     fn now(&self) -> Timestamp;
 
     /// Returns the record in the place of each change, whether it has expired or not. No other transaction changes these
     /// places before this one ends.
     async fn find(&mut self, puts: &[Put]) -> Result<Vec<Option<Record>>, Self::Error>;
 
-    /// Writes all changes. Removing a record that is not there changes nothing.
+    /// Writes all changes. Removing a missing record has no effect.
     async fn write(&mut self, changes: &Changes<'_>) -> Result<Numbers, Self::Error>;
 
     /// Notifies hosts after the commit that a holder may have been asked to stop.
@@ -95,8 +95,8 @@ pub async fn write<T: RecordTxn>(txn: &mut T, writes: &Writes) -> Result<Written
     Ok(Written::Done { versions: versions.collect(), numbers: entries })
 }
 
-/// Returns true if more records may have expired than a store removed, or more entries. A store removes up to
-/// [`limits::PRUNE_RECORDS`] of each, those that expired first.
+/// Returns true if more records or journal entries may have expired than a store removed. A store removes up to
+/// [`limits::PRUNE_RECORDS`] of each, and the earliest expired first.
 #[must_use]
 pub fn prunes_on(removed: usize) -> bool {
     removed >= limits::PRUNE_RECORDS
@@ -142,7 +142,7 @@ impl NewEntry<'_> {
     }
 }
 
-/// Returns the conditions that are not met. An expired record does not count.
+/// Returns the conditions that are not met. An expired record counts as absent.
 fn unmet(puts: &[Put], there: Vec<Option<Record>>, now: Timestamp) -> Vec<Unmet> {
     let alive = there.into_iter().map(|there| there.filter(|there| there.is_alive(now)));
     let judged = puts.iter().zip(alive).enumerate();

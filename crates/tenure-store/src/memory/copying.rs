@@ -37,7 +37,7 @@ impl Rows {
 
     /// Completes a copy.
     pub(super) fn end_copy(&mut self, end: &CopyEnd) {
-        // Fences go on above those of their own rows.
+        // Each row continues above its own last fence, so `end.fence` is not needed.
         self.epoch = Epoch::max(self.epoch, end.epoch);
         self.last_seq = self.last_seq.max(end.last_seq);
         self.records.go_on(end.last_version, end.last_number);
@@ -60,7 +60,8 @@ impl Rows {
         }
     }
 
-    /// Returns what there is, in a word. Memory goes with its program, so only an empty store begins a copy.
+    /// Returns the first kind of content, or `None` if the store is empty. A copy begins only in an empty store. Memory
+    /// needs no mark of an unfinished copy, because it ends with its program.
     pub(super) fn anything(&self, now: Timestamp) -> Option<&'static str> {
         let others = [
             (self.queues.is_empty(), "queues"),

@@ -100,7 +100,7 @@ impl RecordRows {
         page
     }
 
-    /// Removes some of what has expired. Returns true if there may be more.
+    /// Removes a bounded number of expired records and journal entries. Returns true if more may have expired.
     pub fn prune(&mut self, now: Timestamp) -> bool {
         let gone = self.expiring.iter().take_while(|(at, _)| *at <= now);
         let records: Vec<Place> = gone.take(limits::PRUNE_RECORDS).map(|(_, place)| place.clone()).collect();

@@ -7,7 +7,7 @@ use tenure_core::Timestamp;
 use super::rows::Rows;
 use crate::engine::at_once;
 
-/// A call under the lock, at its instant.
+/// The locked rows and the instant of a call.
 pub(super) struct Txn<'r> {
     pub rows: &'r mut Rows,
     pub now: Timestamp,
