@@ -115,7 +115,7 @@ impl Writing<'_> {
 
     /// Complains of a row, and tells when it is looked at again.
     fn again(&self, seq: i64, fault: &Fault) -> i64 {
-        tracing::error!(seq, %fault, "skipping an unreadable job for a minute; update this program");
+        tracing::error!(seq, %fault, "skipping an unreadable job or arrival for a minute; update this program");
         later(self.now)
     }
 }

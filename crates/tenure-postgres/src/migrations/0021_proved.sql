@@ -1,14 +1,14 @@
--- A role that may call some of the functions ends only jobs whose holder it knows, and enqueues only jobs that the library would
--- accept. An arrival that this version cannot let in stops no other.
+-- A role that may call some of the functions ends only jobs whose holder it knows. It enqueues only jobs that the library would
+-- accept. If this version cannot accept an arrival, the other arrivals continue.
 
 DO $$ BEGIN PERFORM set_config('search_path', quote_ident(current_schema()::text) || ', pg_temp', true); END $$;
 
--- No program looks at an arrival before `again`.
+-- Programs skip an arrival until `again`.
 ALTER TABLE arrival ADD COLUMN again bigint NOT NULL DEFAULT 0;
 CREATE INDEX arrival_again ON arrival (again);
 
--- The name of the schema is a `name`, and these functions call others with it that take a `text`. A function of the same name
--- that takes a `name` would be a better match.
+-- `current_schema()` returns a `name`, and these functions pass it to functions that take a `text`. Without the cast, PostgreSQL
+-- would prefer a function of another role that takes a `name`.
 DO $do$
 DECLARE
     function record;
@@ -21,7 +21,7 @@ BEGIN
     END LOOP;
 END $do$;
 
--- As before, but that a timeout and the window of a unique key are longer than zero, and that no span is longer than a hundred
+-- Replaces the function of 0020: timeouts and windows of unique keys are longer than zero, and no span is longer than a hundred
 -- years.
 CREATE OR REPLACE FUNCTION terms_form() RETURNS jsonb LANGUAGE sql IMMUTABLE AS $form$ SELECT replace(replace(replace(replace($json${
     "object": {
@@ -57,8 +57,8 @@ CREATE OR REPLACE FUNCTION terms_form() RETURNS jsonb LANGUAGE sql IMMUTABLE AS 
     'BYTE', '(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])'),
     'KEY', '{"text": [1, 256], "like": "^[^\\u0001-\\u001f\\u007f-\\u009f]+$"}')::jsonb $form$;
 
--- No worker could decrypt such args, so the job would wait forever. The other functions also accept the jobs of a library that
--- encrypts, and so they have to store what looks like that.
+-- Refuses args in the form of encrypted ones: no worker could decrypt them, so the job would wait forever. The other functions also
+-- store the jobs of a library that encrypts, so they accept this form.
 DO $do$
 DECLARE
     enqueue_before CONSTANT text := pg_get_functiondef('enqueue_job'::regproc);
@@ -76,8 +76,8 @@ BEGIN
     EXECUTE enqueue_now;
 END $do$;
 
--- As before, but that the caller has to know the holder of the job, unless it has the rights of the owner. Fences of a job count
--- up by one, so a caller can guess them. Jobs of Tenure and of programs end in no transaction of a user.
+-- Replaces the functions of 0012: unless the caller has the rights of the owner, it must know the holder of the job. A caller can
+-- guess fencing tokens, because they count up by one. Jobs of Tenure itself and of programs cannot end in a user's transaction.
 CREATE FUNCTION end_job(job_seq bigint, job_id uuid, job_fence bigint, kept_for bigint, job_output bytea,
     job_place text, at bigint, job_holder uuid) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
@@ -126,7 +126,7 @@ BEGIN
         WHERE l.id = done.lane AND q.limit_to IS NOT NULL);
 END $body$;
 
--- As before, but for the holder.
+-- Replaces the function of 0012: takes the holder.
 CREATE FUNCTION complete_job(job_seq bigint, job_id uuid, job_fence bigint, kept_for bigint, job_output bytea,
     job_place text, at bigint DEFAULT NULL, job_holder uuid DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
@@ -148,7 +148,7 @@ REVOKE ALL ON FUNCTION end_job(bigint, uuid, bigint, bigint, bytea, text, bigint
     complete_job(bigint, uuid, bigint, bigint, bytea, text, bigint, uuid),
     complete_job_quietly(bigint, uuid, bigint, bigint, bytea, text, bigint, uuid) FROM PUBLIC;
 
--- Roles that may call the functions without a holder may call those with one.
+-- Copies the grants of the functions without a holder to those with one.
 DO $do$
 DECLARE
     function text;
