@@ -1,9 +1,11 @@
 //! Sizes of forms. A form is read before it is checked, so only small ones are read from a visitor without access.
 
+use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
+use http_body_util::BodyExt;
 
 use crate::Ui;
 use crate::layout::failed;
@@ -41,5 +43,60 @@ pub(crate) async fn only_signed_in(State(ui): State<Ui>, request: Request, next:
     match visit.get("/v1/whoami").await {
         Ok(_) => next.run(Request::from_parts(parts, body)).await,
         Err(trouble) => failed(&visit, trouble).await,
+    }
+}
+
+/// Copies each piece of a form. A form keeps its pieces until it is complete, and each would keep the buffer that the
+/// connection has read it into. `tenure serve` copies all bodies, but an app that mounts the pages may not.
+pub(crate) async fn copied(request: Request) -> Request {
+    if request.method() != Method::POST {
+        return request;
+    }
+    let copy = |data: Bytes| Bytes::copy_from_slice(&data);
+    request.map(|body| Body::new(body.map_frame(move |frame| frame.map_data(copy))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::Router;
+    use axum::middleware::map_request;
+    use axum::routing::post;
+    use futures_util::{StreamExt, stream};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    /// The buffer that a connection reads into.
+    struct Buffer {
+        bytes: Vec<u8>,
+        _one: Arc<()>,
+    }
+
+    impl AsRef<[u8]> for Buffer {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+
+    #[tokio::test]
+    async fn a_form_in_small_pieces_keeps_none_of_their_buffers() {
+        let buffers = Arc::new(());
+        let of = Arc::downgrade(&buffers);
+        let pieces = (0..120).map(move |_| {
+            let buffer = Buffer { bytes: vec![b'a'; 8 * 1024], _one: Arc::clone(&buffers) };
+            Ok::<_, std::io::Error>(Bytes::from_owner(buffer).slice(..1))
+        });
+        let body = Body::from_stream(stream::iter(pieces).chain(stream::pending()));
+        let form = post(|form: Bytes| async move { form.len().to_string() }).layer(map_request(copied));
+        let app: Router = Router::new().route("/", form);
+        let sent = tokio::spawn(app.oneshot(Request::post("/").body(body).unwrap()));
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!sent.is_finished());
+        assert!(of.strong_count() <= 2, "{} buffers", of.strong_count());
+        sent.abort();
     }
 }

@@ -188,6 +188,7 @@ impl Dashboard {
         pages
             .merge(open)
             .fallback(pages::nowhere)
+            .layer(middleware::map_request(forms::copied))
             .layer(middleware::from_fn_with_state(Arc::clone(&ui), headers::set))
             .with_state(ui)
     }

@@ -35,7 +35,8 @@ pub(super) fn read(path: &Path, whose: Whose) -> io::Result<(String, Whose)> {
     let mut text = String::new();
     file.take(FILE_BYTES).read_to_string(&mut text)?;
     // Another user's link can point to a file of this user, whose settings mean something else in that folder.
-    let is_own = is_own(&found) && std::fs::symlink_metadata(path).is_ok_and(|entry| is_mine(&entry));
+    let is_own =
+        is_own(&found) && std::fs::symlink_metadata(path).is_ok_and(|entry| leads_to(&entry, &found));
     let is_foreign = whose == Whose::Here && !is_own;
     Ok((text, if is_foreign { Whose::Foreign } else { whose }))
 }
@@ -49,6 +50,12 @@ fn is_own(file: &Metadata) -> bool {
 /// Returns true if this user or root owns a file or a link.
 fn is_mine(entry: &Metadata) -> bool {
     entry.uid() == 0 || entry.uid() == geteuid().as_raw()
+}
+
+/// Returns true if this entry of a folder is the file that was opened, or a link of this user or root. Another user can replace a
+/// link by any other file in the folder meanwhile.
+fn leads_to(entry: &Metadata, file: &Metadata) -> bool {
+    is_mine(entry) && (entry.is_symlink() || (entry.dev(), entry.ino()) == (file.dev(), file.ino()))
 }
 
 /// Returns the reason for which a file must not contain this setting or section; `None` if it may.
