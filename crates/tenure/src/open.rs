@@ -133,7 +133,7 @@ impl OpenOptions {
         self
     }
 
-    /// Measures duration and result of each store call, for [metrics](tenure_store::Store::measures).
+    /// Measures duration and result of each store call, for [metrics](tenure_store::Extras::measures).
     pub fn measured(mut self) -> Self {
         self.measured = true;
         self
