@@ -15,9 +15,16 @@ use crate::transaction::Gate;
 use crate::value;
 use crate::writing::Writing;
 
+/// The last column tells whether the job is new and has no place yet, because that arrival was postponed.
+///
 /// A longer note would be cut anyway. SQL could once write one of any length.
-const ARRIVED: &str = "SELECT a.seq, a.what, a.id, a.by, left(a.note, 1025)
-     FROM arrival a WHERE a.again <= coalesce($2::bigint, micros()) ORDER BY a.seq, a.what LIMIT $1";
+const ARRIVED: &str = "WITH n AS MATERIALIZED (SELECT coalesce($2::bigint, micros()) AS now)
+     SELECT a.seq, a.what, a.id, a.by, left(a.note, 1025), EXISTS (SELECT FROM arrival b
+         WHERE b.seq = a.seq AND b.what = 0 AND b.what < a.what AND b.again > (SELECT now FROM n))
+     FROM arrival a WHERE a.again <= (SELECT now FROM n) ORDER BY a.seq, a.what LIMIT $1";
+const DISPLACE: &str = "INSERT INTO arrival (seq, what, id, by, again)
+     SELECT seq, 1, id, $2, again FROM arrival WHERE seq = $1 AND what = 0
+     ON CONFLICT (seq, what) DO UPDATE SET by = excluded.by";
 const IS_DONE: &str = "DELETE FROM arrival WHERE seq = $1 AND what = $2";
 const THERE: &str = "SELECT id FROM job WHERE id = ANY ($1)";
 
@@ -56,12 +63,20 @@ impl Writing<'_> {
     /// Does what was left to do, in the order of jobs.
     pub(crate) async fn let_in(&mut self, mut arrived: Vec<Row>) -> Result<(), Fault> {
         for _ in 0..ROUNDS {
+            let mut postponed = None;
             for row in &arrived {
                 let (seq, what): (i64, i16) = (row.get(0), row.get(1));
+                if row.get(5) || postponed == Some(seq) {
+                    self.set_followers_aside(seq)?;
+                    continue;
+                }
                 match self.let_one_in(row).await {
                     Ok(Arrived::LetIn) => {}
                     Ok(Arrived::Odd(fault)) => {
                         self.set_arrival_aside(seq, what, &fault)?;
+                        if what == NEW {
+                            postponed = Some(seq);
+                        }
                         continue;
                     }
                     // Another row is unreadable. A retry would repeat the part that is already done.
@@ -113,6 +128,12 @@ impl Writing<'_> {
             other => return Ok(Arrived::Odd(unreadable(format_args!("arrival {other}")))),
         }
         Ok(Arrived::LetIn)
+    }
+
+    /// Ends a job in favour of another one as soon as it has a place.
+    pub(crate) fn displace_after_arrival(&mut self, stored: &Stored, by: JobId) -> Result<(), Fault> {
+        let displace = Query::new(DISPLACE).with(value::signed(stored.job.seq));
+        self.write(displace.with(value::of_job(by)))
     }
 
     /// A job stands where it belongs; it was stored, and stands nowhere.

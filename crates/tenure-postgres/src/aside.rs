@@ -42,6 +42,9 @@ const BLOCKED: &str = "WITH moved AS (UPDATE keyed SET at = 0, due = $3 WHERE se
      UPDATE job SET due = $3 WHERE id = $2 AND EXISTS (SELECT FROM moved WHERE NOT begun)";
 const ENDING: &str = "UPDATE ending SET again = $2 WHERE seq = $1";
 const ARRIVAL: &str = "UPDATE arrival SET again = $3 WHERE seq = $1 AND what = $2";
+/// Postpones the other arrivals of a job until its first one is due.
+const FOLLOWERS: &str = "UPDATE arrival f SET again = a.again FROM arrival a
+     WHERE f.seq = $1 AND f.what <> 0 AND a.seq = $1 AND a.what = 0";
 const LIMIT: &str = "UPDATE limit_key SET grows_at = $2 WHERE key = $1";
 const EXPIRED: &str = "UPDATE standing SET expires = $2 WHERE seq = $1 AND expires IS NOT NULL";
 /// All that has ended with it is kept for longer.
@@ -73,6 +76,11 @@ impl Writing<'_> {
     pub(crate) fn set_arrival_aside(&mut self, seq: i64, what: i16, fault: &Fault) -> Result<(), Fault> {
         let again = self.again(seq, fault);
         self.write(Query::new(ARRIVAL).with(seq).with(what).with(again))
+    }
+
+    /// Postpones the other arrivals of a new job, which has no place yet.
+    pub(crate) fn set_followers_aside(&mut self, seq: i64) -> Result<(), Fault> {
+        self.write(Query::new(FOLLOWERS).with(seq))
     }
 
     /// Leaves a running job to its holder for longer.

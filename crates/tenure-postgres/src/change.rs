@@ -186,7 +186,7 @@ impl Writing<'_> {
     ) -> Result<(), Fault> {
         self.read(rows::lock(ids)).await?;
         for id in ids {
-            if let Some(stored) = self.find(*id).await? {
+            if let Some(stored) = self.find(*id).await?.filter(|stored| !stored.ties.arriving) {
                 let request = CancelRequest::new(self.now, grace, reason);
                 self.cancel(stored, request).await?;
             }
@@ -195,6 +195,10 @@ impl Writing<'_> {
     }
 
     async fn change_one(&mut self, change: &Change, target: Target, stored: Stored) -> Result<Done, Fault> {
+        if stored.ties.arriving {
+            // Its arrival waits for an unreadable row. The arrival counts the job, so nothing may count it before.
+            return Ok((ChangeOutcome::RefusedUnreadable, Some(stored)));
+        }
         match change {
             Change::Cancel { grace, reason } => {
                 self.cancel(stored, CancelRequest::new(self.now, *grace, reason)).await

@@ -28,21 +28,40 @@ const REFUSAL: &str = "refusal";
 /// all rights of the role in `a`, and a group whose only member is that role are exempt. `pg_database_owner` means the
 /// owner of this database.
 ///
-/// No statement proposes the owner of the table `migration` as the new owner: any role with `CREATE` can make a table of
-/// that name.
+/// `m` lists the members of groups. In PostgreSQL 16 and newer, the role that created a group is a member that may neither
+/// inherit its rights nor become the group, so it does not count.
+///
+/// Any role with `CREATE` can make a table `migration`. So a statement proposes its owner as the schema's new owner only if the
+/// connected role has the rights of that owner. Superusers have those of all roles, so they must own the table themselves.
+///
+/// A migration also checks the default privileges of the role that will own the new objects.
 const FOREIGN: &str =
     "WITH n AS (SELECT s.oid, s.nspname, s.nspowner, s.nspacl FROM pg_namespace s WHERE s.nspname = '{schema}'),
      d AS (SELECT b.oid, b.datdba FROM pg_database b WHERE b.datname = current_database()),
-     me AS (SELECT r.oid, r.rolname FROM pg_roles r WHERE r.rolname = CASE
+     me AS (SELECT r.oid, r.rolname, r.rolsuper FROM pg_roles r WHERE r.rolname = CASE
          WHEN (SELECT s.rolsuper FROM pg_roles s WHERE s.rolname = session_user) THEN session_user ELSE current_user END),
      k AS (SELECT k.oid, k.relname, k.relkind, k.relowner, k.relacl FROM n JOIN pg_class k ON k.relnamespace = n.oid),
      t AS (SELECT k.relowner AS oid FROM k WHERE k.relname = 'migration' AND k.relkind = 'r'),
      a AS (SELECT me.oid, true AS is_me FROM me CROSS JOIN d WHERE {migrates} OR NOT EXISTS (SELECT FROM t)
              OR has_database_privilege(me.oid, d.oid, 'CREATE') OR pg_has_role(me.oid, d.datdba, 'USAGE')
          UNION ALL SELECT t.oid, false FROM t),
+     m AS (SELECT g.roleid, g.member FROM pg_auth_members g WHERE coalesce((to_jsonb(g)->>'inherit_option')::bool, true)
+         OR coalesce((to_jsonb(g)->>'set_option')::bool, true)),
      c (role, remedy) AS (
          SELECT n.nspowner, CASE WHEN NOT EXISTS (SELECT FROM t)
-             THEN format('ALTER SCHEMA %I OWNER TO %I', n.nspname, (SELECT me.rolname FROM me)) END FROM n
+             THEN format('ALTER SCHEMA %I OWNER TO %I', n.nspname, (SELECT me.rolname FROM me))
+             ELSE (SELECT format('ALTER SCHEMA %I OWNER TO %I', n.nspname, pg_get_userbyid(t.oid)) FROM t CROSS JOIN me
+                 WHERE t.oid <> n.nspowner AND pg_get_userbyid(n.nspowner) <> 'pg_database_owner'
+                     AND (t.oid = me.oid OR NOT me.rolsuper AND pg_has_role(session_user, t.oid, 'USAGE'))
+                     AND NOT EXISTS (SELECT FROM a WHERE a.is_me AND NOT pg_has_role(t.oid, a.oid, 'USAGE'))) END FROM n
+         UNION ALL SELECT g.grantee, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I%s REVOKE %s ON %s FROM %s', current_user,
+             ' IN SCHEMA ' || quote_ident(n.nspname), g.privilege_type, w.things,
+             CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END)
+             FROM pg_default_acl d LEFT JOIN n ON n.oid = d.defaclnamespace CROSS JOIN LATERAL aclexplode(d.defaclacl) g
+             JOIN (VALUES ('r', 'TRIGGER', 'TABLES'), ('n', 'CREATE', 'SCHEMAS')) w (kind, privilege, things)
+                 ON w.kind = d.defaclobjtype::text AND w.privilege = g.privilege_type
+             WHERE {migrates} AND pg_get_userbyid(d.defaclrole) = current_user
+                 AND (n.oid IS NOT NULL OR d.defaclnamespace = 0) AND (w.kind = 'r' OR NOT EXISTS (SELECT FROM n))
          UNION ALL SELECT k.relowner, NULL FROM k WHERE k.relname IN ('migration', 'meta')
          UNION ALL SELECT g.grantee, format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
              CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END)
@@ -61,13 +80,15 @@ const FOREIGN: &str =
              WHERE NOT x.tgisinternal AND k.relowner IN (SELECT t.oid FROM t))
      SELECT format('%s may create functions in schema {schema} or owns objects there, and so could run code as %s; %s',
              CASE c.role WHEN 0 THEN 'every role' ELSE 'role ' || pg_get_userbyid(coalesce(r.oid, c.role))::text END,
-             pg_get_userbyid(a.oid), coalesce('run `' || c.remedy || '` if you trust all other objects there, or use another schema',
+             pg_get_userbyid(a.oid), coalesce('run `' || c.remedy || '`' || CASE WHEN c.remedy LIKE 'ALTER SCHEMA %' AND EXISTS (SELECT FROM t)
+                 THEN format(', or make %s the owner of the tables and functions there and connect as that role,',
+                     pg_get_userbyid(c.role)) ELSE '' END || ' if you trust all other objects there, or use another schema',
                  'use another schema, or connect as the role that owns this one')) AS refusal
      FROM c CROSS JOIN a LEFT JOIN pg_roles r ON r.oid = CASE pg_get_userbyid(c.role)
          WHEN 'pg_database_owner' THEN (SELECT d.datdba FROM d) ELSE c.role END
      WHERE (r.rolsuper OR pg_has_role(r.oid, a.oid, 'USAGE') OR NOT r.rolcanlogin
-             AND EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = r.oid AND m.member = a.oid)
-             AND NOT EXISTS (SELECT FROM pg_auth_members m WHERE m.roleid = r.oid AND m.member <> a.oid)) IS NOT TRUE
+             AND EXISTS (SELECT FROM m WHERE m.roleid = r.oid AND m.member = a.oid)
+             AND NOT EXISTS (SELECT FROM m WHERE m.roleid = r.oid AND m.member <> a.oid)) IS NOT TRUE
      ORDER BY a.is_me DESC, c.remedy NULLS FIRST LIMIT 1";
 
 /// Returns the query for the reason to refuse the schema. A role that `migrates` will own functions there. Run the query

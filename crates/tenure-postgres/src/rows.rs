@@ -34,6 +34,8 @@ pub(crate) struct Ties {
     pub bounded: bool,
     /// Whether another job waits for it, or did.
     pub awaited: bool,
+    /// Is true if its arrival is not done yet: no place or counter has the job.
+    pub arriving: bool,
 }
 
 impl Stored {
@@ -73,7 +75,9 @@ const BY_IDS: &str = r#"SELECT j.seq AS "job.seq", j.id, l.queue AS "lane.queue"
          coalesce(s.state, 0) = 0 AND EXISTS (SELECT FROM ready r WHERE r.lane = j.lane AND r.priority = j.priority
              AND r.round = 0 AND r.due = coalesce(s.due, j.due, j.created) AND r.seq = j.seq),
          k.at, k.round, k.fair_queue IS NOT NULL, coalesce(l.fair, false), coalesce(l.limit_to LIKE '%most%', false),
-         coalesce(s.awaited, false), s.seq IS NOT NULL
+         coalesce(s.awaited, false), s.seq IS NOT NULL,
+         coalesce(s.state, 0) = 0 AND g.fence IS NULL AND r.fence IS NULL AND k.at IS NULL
+             AND coalesce((SELECT true FROM arrival a WHERE a.seq = j.seq AND a.what = 0), false)
      FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
      LEFT JOIN LATERAL (SELECT n.queue, n.kind, q.fair, q.limit_to FROM lane n
          LEFT JOIN LATERAL (SELECT fair, limit_to FROM queue WHERE name = n.queue LIMIT 1) q ON true
@@ -199,7 +203,8 @@ fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
     };
     let takes_round = kept == Kept::InLine || at == Some(code::AT_LIMIT);
     let round: Option<i64> = if takes_round && row.get(29) { row.get(28) } else { None };
-    let ties = Ties { round, fair: row.get(30), bounded: row.get(31), awaited: row.get(32) };
+    let (awaited, arriving) = (row.get(32), row.get(34));
+    let ties = Ties { round, fair: row.get(30), bounded: row.get(31), awaited, arriving };
     Ok(Stored { job, lane: row.get(4), begun, kept, ties })
 }
 

@@ -125,6 +125,8 @@ pub(crate) async fn migrate(link: &mut Link) -> Result<(), Fault> {
         let keep = Query::new(KEEP).with(number).with(step.name).with(step.sql);
         connection.run(&[keep], Effect::None).await?;
     }
+    // Default privileges and event triggers may have given other roles rights on the new objects.
+    refuse_foreign(connection, &schema).await?;
     connection.run(&[Query::new("COMMIT")], Effect::Commits).await?;
     connection.in_transaction = false;
     connection.be_patient(patience);
@@ -238,7 +240,7 @@ pub(crate) fn script(schema: &str, standing: Standing) -> String {
             "INSERT INTO migration (number, name, sql) VALUES ({number}, '{name}', $tenure_step${text}$tenure_step$);"
         );
     }
-    sql.push_str("COMMIT;\n");
+    let _ = write!(sql, "\n{CATALOG_LOCAL}\n{}\nCOMMIT;\n", creators::block(schema));
     sql
 }
 

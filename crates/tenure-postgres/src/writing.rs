@@ -122,7 +122,7 @@ impl<'c> Writing<'c> {
     /// Whether what is decided about this job may concern others, and others may decide about it now: then it has to be
     /// decided under the lock of the gates.
     pub(crate) fn needs_gate(&self, stored: &Stored) -> bool {
-        self.gate != Gate::Keys && (stored.is_keyed() || stored.ties.awaited)
+        self.gate != Gate::Keys && (stored.is_keyed() || stored.ties.awaited || stored.ties.arriving)
     }
 
     /// Whether what is decided about any of these jobs, which were just read, has to be decided under that lock.

@@ -7,9 +7,15 @@ use std::time::Duration;
 
 use own_postgres::Server;
 use serde_json::json;
-use tenure_core::{AfterJobs, IfFailed, JobId, Key, LimitKey, NewJob, State, Terms, Verdict};
-use tenure_postgres::{Options, PostgresStore, repair};
-use tenure_store::{Clock, Jobs, ManualClock, Store, Views};
+use tenure_core::{
+    AfterJobs, Due, End, IfFailed, JobId, Key, LimitKey, NewJob, OnConflict, Priority, State, Terms, Unique,
+    UniqueKey, Verdict, Window,
+};
+use tenure_postgres::{Options, PostgresStore, check, repair};
+use tenure_store::{
+    Accepted, Change, ChangeOutcome, Clock, Copies, Enqueued, Fault, Jobs, ManualClock, Selection, Store,
+    TxnRequest, Views,
+};
 use tokio_postgres::Client;
 
 use crate::given::jobs::{ask, new_job, settle};
@@ -116,6 +122,102 @@ async fn a_job_with_an_unreadable_limit_arrives_once_the_limit_can_be_read() {
     assert!(matches!(job.state, State::Blocked { .. } | State::Running { .. }), "{:?}", job.state);
     let left: i64 = client.query_one("SELECT count(*) FROM tenure.arrival", &[]).await.unwrap().get(0);
     assert_eq!(left, 0);
+    store.close().await.unwrap();
+}
+
+/// Enqueues jobs in a transaction of a user.
+async fn enqueue_jointly(store: &PostgresStore, client: &Client, jobs: Vec<NewJob>) {
+    let joint = store.extras().joint.unwrap();
+    let prepared = joint.prepare(TxnRequest::Enqueue { jobs, given: Vec::new() }).await.unwrap();
+    let call = joint.statement(&prepared).unwrap();
+    let answer: String = client.query_one(&call.sql, &[&call.text, &call.bytes]).await.unwrap().get(0);
+    assert!(matches!(joint.answered(&prepared, &answer).unwrap(), Enqueued::Stored(_)), "{answer}");
+}
+
+async fn arrivals(client: &Client, which: &str) -> i64 {
+    let sql = format!("SELECT count(*) FROM tenure.arrival WHERE {which}");
+    client.query_one(&sql, &[]).await.unwrap().get(0)
+}
+
+async fn outcome(store: &PostgresStore, change: Change, job: JobId) -> ChangeOutcome {
+    store.change(change, Selection::Ids(vec![job])).await.unwrap().outcomes[0].1
+}
+
+/// The arrival of a new job counts it. A change before that would count it twice, or less than zero times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_whose_arrival_waits_is_changed_only_after_it() {
+    let (server, clock) = (Server::start_hasty().unwrap(), ManualClock::new());
+    let store = open(&server, &clock).await;
+    let client = user(&server.url()).await;
+    let limit = Some(LimitKey { key: Key::new("key", "smtp").unwrap(), most: Some(1) });
+    let on_conflict = OnConflict::Replace;
+    let unique = Some(Unique { key: UniqueKey([7; 16]), window: Window::WhileUnfinished, on_conflict });
+    let limited = Arc::new(Terms { limit: limit.clone(), ..Terms::default() });
+    let with_key = Arc::new(Terms { limit, unique, ..Terms::default() });
+    let job = |number, terms: &Arc<Terms>| NewJob { terms: Arc::clone(terms), ..new_job(number) };
+    store.enqueue(vec![job(1, &limited)]).await.unwrap();
+    let kept: String = client.query_one("SELECT kept FROM tenure.limit_key", &[]).await.unwrap().get(0);
+    client.execute("UPDATE tenure.limit_key SET kept = '{torn'", &[]).await.unwrap();
+    let jobs = vec![job(2, &with_key), job(3, &limited), job(4, &limited)];
+    enqueue_jointly(&store, &client, jobs).await;
+    claimed(&store).await;
+    assert_eq!(arrivals(&client, "what = 0 AND again > 0").await, 3);
+    let Err(Fault::Unavailable(reason)) = store.rest().await else { panic!("a copy would lack jobs") };
+    assert!(reason.contains("3 arrivals of jobs wait"), "{reason}");
+    client.execute("UPDATE tenure.limit_key SET kept = $1", &[&kept]).await.unwrap();
+    let (grace, reason) = (Duration::ZERO, String::new());
+    for change in [
+        Change::Cancel { grace, reason },
+        Change::Delete,
+        Change::Reprioritise(Priority::new(5).unwrap()),
+        Change::Reschedule(Due::In(Duration::from_secs(9))),
+    ] {
+        let outcome = outcome(&store, change, new_job(3).id).await;
+        assert_eq!(outcome, ChangeOutcome::RefusedUnreadable);
+    }
+    let cancel = format!("SELECT tenure.cancel('{}')", new_job(4).id);
+    assert!(client.query_one(&cancel, &[]).await.unwrap().get::<_, bool>(0));
+    let unique = Arc::new(Terms { unique, ..Terms::default() });
+    let replaced = store.enqueue(vec![job(5, &unique)]).await.unwrap();
+    let (id, old) = (new_job(5).id, new_job(2).id);
+    assert_eq!(replaced, Enqueued::Stored(vec![Accepted::Replaced { id, old }]));
+    let mut got = claimed(&store).await;
+    got.extend(claimed(&store).await);
+    assert!(got.contains(&id), "{got:?}");
+    assert!([2, 3, 4].iter().all(|number| !got.contains(&new_job(*number).id)), "{got:?}");
+    let due = format!("again <= {}", clock.now().as_micros());
+    assert_eq!((arrivals(&client, "true").await, arrivals(&client, &due).await), (5, 0));
+    repair(&server.url(), Options::default(), false).await.unwrap();
+    claimed(&store).await;
+    assert_eq!(arrivals(&client, "true").await, 0);
+    for number in [2, 4] {
+        let job = store.job(new_job(number).id).await.unwrap().unwrap();
+        assert!(matches!(job.state, State::Finished { end: End::Cancelled, .. }), "{:?}", job.state);
+    }
+    let deleted = outcome(&store, Change::Delete, new_job(3).id).await;
+    assert!(matches!(deleted, ChangeOutcome::Done | ChangeOutcome::RefusedRunning), "{deleted:?}");
+    assert_eq!(check(&server.url(), Options::default()).await.unwrap(), Vec::new());
+    store.rest().await.unwrap();
+    store.close().await.unwrap();
+}
+
+/// The repair deletes such a job, which nothing has counted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unreadable_job_whose_arrival_waits_is_repaired() {
+    let (server, clock) = (Server::start_hasty().unwrap(), ManualClock::new());
+    let store = open(&server, &clock).await;
+    let client = user(&server.url()).await;
+    let limit = Some(LimitKey { key: Key::new("key", "smtp").unwrap(), most: Some(1) });
+    let terms = Arc::new(Terms { limit, ..Terms::default() });
+    store.enqueue(vec![NewJob { terms: Arc::clone(&terms), ..new_job(1) }]).await.unwrap();
+    enqueue_jointly(&store, &client, vec![NewJob { terms, ..new_job(2) }]).await;
+    let tear = "UPDATE tenure.job SET priority = 1000 WHERE id = $1::text::uuid";
+    client.execute(tear, &[&new_job(2).id.to_string()]).await.unwrap();
+    assert_eq!(claimed(&store).await, [new_job(1).id]);
+    assert_eq!(repair(&server.url(), Options::default(), false).await.unwrap().moved.len(), 1);
+    assert_eq!(check(&server.url(), Options::default()).await.unwrap(), Vec::new());
+    claimed(&store).await;
+    assert_eq!(arrivals(&client, "true").await, 0);
     store.close().await.unwrap();
 }
 

@@ -8,6 +8,7 @@ use tokio_postgres::Client;
 
 use crate::given::{options, schema, server, user};
 use crate::granted::login;
+use crate::traps::url_of;
 
 /// The reason for which the store does not open.
 async fn refusal(schema: &str) -> String {
@@ -75,6 +76,76 @@ async fn a_schema_that_another_role_made_first_is_refused() {
         let reason = refusal(&s).await;
         admin.batch_execute(reason.split('`').nth(1).unwrap()).await.unwrap();
     }
+    opens(&s).await;
+}
+
+/// Other members of the group could create functions that run as the owner of the tables.
+#[tokio::test]
+async fn both_remedies_work_if_a_group_owns_the_schema_and_a_member_the_tables() {
+    let s = schema();
+    let admin = user(&server().url()).await;
+    let (team, app) = (format!("team_of_{s}"), format!("app_of_{s}"));
+    let make = format!(
+        "CREATE ROLE {team}; CREATE ROLE {app} LOGIN IN ROLE {team}; CREATE SCHEMA {s} AUTHORIZATION {team}"
+    );
+    admin.batch_execute(&make).await.unwrap();
+    migrate(&url_of(&app), options(&s), None).await.unwrap();
+    admin.batch_execute(&format!("CREATE ROLE bob_of_{s} IN ROLE {team}")).await.unwrap();
+    let (as_app, as_team) = (url_of(&app), format!("{}?options=-c%20role={team}", url_of(&app)));
+    for url in [&as_app, &as_team] {
+        let reason = status(url, options(&s)).await.unwrap_err().to_string();
+        let remedies = format!(
+            "run `ALTER SCHEMA {s} OWNER TO {app}`, or make {team} the owner of the tables and functions there and connect \
+             as that role, if you trust"
+        );
+        assert!(reason.contains(&remedies), "{reason}");
+    }
+    admin.batch_execute(&format!("ALTER SCHEMA {s} OWNER TO {app}")).await.unwrap();
+    status(&as_app, options(&s)).await.unwrap();
+    admin
+        .batch_execute(&format!("ALTER SCHEMA {s} OWNER TO {team}; REASSIGN OWNED BY {app} TO {team}"))
+        .await
+        .unwrap();
+    PostgresStore::open(&as_team, options(&s), None).await.unwrap().close().await.unwrap();
+}
+
+/// The tables of a migration would get the right, and every connection would refuse them.
+#[tokio::test]
+async fn default_privileges_that_let_others_create_triggers_fail_the_migration() {
+    let s = schema();
+    let admin = user(&server().url()).await;
+    let (alice, shop) = (format!("alice_of_{s}"), format!("shop_of_{s}"));
+    let make = format!(
+        "CREATE ROLE {alice} LOGIN; GRANT CREATE ON DATABASE postgres TO {alice}; CREATE ROLE {shop};
+         ALTER DEFAULT PRIVILEGES FOR ROLE {alice} GRANT ALL ON TABLES TO {shop}"
+    );
+    admin.batch_execute(&make).await.unwrap();
+    let sql = migration(&url_of(&alice), options(&s)).await.unwrap().sql;
+    assert!(user(&url_of(&alice)).await.batch_execute(&sql).await.is_err());
+    let reason = migrate(&url_of(&alice), options(&s), None).await.unwrap_err().to_string();
+    let remedy = reason.split('`').nth(1).unwrap();
+    let expected = format!("ALTER DEFAULT PRIVILEGES FOR ROLE {alice} REVOKE TRIGGER ON TABLES FROM {shop}");
+    assert_eq!(remedy, expected, "{reason}");
+    admin.batch_execute(remedy).await.unwrap();
+    migrate(&url_of(&alice), options(&s), None).await.unwrap();
+    status(&url_of(&alice), options(&s)).await.unwrap();
+}
+
+#[tokio::test]
+async fn rights_that_others_get_during_a_migration_fail_it() {
+    let s = schema();
+    let admin = user(&server().url()).await;
+    let make = format!(
+        "CREATE FUNCTION public.open_{s}() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF to_regnamespace('{s}') IS NOT NULL THEN GRANT CREATE ON SCHEMA {s} TO PUBLIC; END IF; END $$;
+         CREATE EVENT TRIGGER open_{s} ON ddl_command_end WHEN TAG IN ('CREATE SCHEMA') EXECUTE FUNCTION public.open_{s}()"
+    );
+    admin.batch_execute(&make).await.unwrap();
+    let sql = migration(&server().url(), options(&s)).await.unwrap().sql;
+    let told = user(&server().url()).await.batch_execute(&sql).await.is_err();
+    let reason = migrate(&server().url(), options(&s), None).await.unwrap_err().to_string();
+    admin.batch_execute(&format!("DROP EVENT TRIGGER open_{s}")).await.unwrap();
+    assert!(told && reason.contains("every role may create functions"), "{reason}");
     opens(&s).await;
 }
 

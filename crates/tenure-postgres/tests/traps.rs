@@ -14,7 +14,7 @@ use crate::given::jobs::{ask, held, new_job};
 use crate::given::{host, number, options, schema, server, user};
 
 /// The URL of the server for a role.
-fn url_of(role: &str) -> String {
+pub(crate) fn url_of(role: &str) -> String {
     server().url().replace("postgres://postgres@", &format!("postgres://{role}@"))
 }
 

@@ -35,16 +35,24 @@ const ANYTHING: &str = "SELECT CASE
          WHEN EXISTS (SELECT FROM host WHERE until > coalesce($1::bigint, micros())) THEN 'live hosts'
          WHEN EXISTS (SELECT FROM meta WHERE name = 'copying') THEN 'parts of another copy' END";
 
-/// Transactions of users' own may have left something to do.
-const IS_LEFT: &str = "SELECT EXISTS (SELECT FROM arrival)";
+/// Counts the arrivals, and tells whether one of them is due.
+const LEFT: &str =
+    "SELECT count(*), coalesce(bool_or(again <= coalesce($1::bigint, micros())), false) FROM arrival";
 /// More rounds than that are not tried: somebody goes on leaving something.
 const ROUNDS: usize = 1_000;
 
 /// What no view shows. What was left to do is done before: until then its jobs are not counted.
 pub(super) async fn rest(link: &mut Link) -> Result<Rest, Fault> {
     for _ in 0..ROUNDS {
-        let is_left = link.connection().await?.read(Query::new(IS_LEFT)).await?;
-        if !is_left.first().is_some_and(|row| row.get(0)) {
+        let look = Query::new(LEFT).with(link.database.time.told());
+        let left = link.connection().await?.read(look).await?;
+        let (count, is_due): (i64, bool) = left.first().map_or((0, false), |row| (row.get(0), row.get(1)));
+        if !is_due && count > 0 {
+            return Err(unreadable(format_args!(
+                "{count} arrivals of jobs wait for it: after `tenure db repair`, copy again"
+            )));
+        }
+        if !is_due {
             break;
         }
         let (writing, _) = Writing::begin(link, Gate::Keys, Vec::new()).await?;

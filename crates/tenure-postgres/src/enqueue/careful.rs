@@ -369,6 +369,9 @@ impl<'a> Plan<'a> {
 
 /// Cancels a waiting job in favour of another.
 pub(crate) async fn end_replaced(writing: &mut Writing<'_>, holder: Stored, id: JobId) -> Result<(), Fault> {
+    if holder.ties.arriving {
+        return writing.displace_after_arrival(&holder, id);
+    }
     let reason = format!("replaced by job {id}");
     let request = CancelRequest::new(writing.now, std::time::Duration::ZERO, &reason);
     if let Cancel::Ends(transition) = Cancel::decide(&holder.job, request) {

@@ -80,6 +80,8 @@ const TRACES: [&str; 10] = [
     "UPDATE receipt SET seqs = seqs & ~bit_of($1::bigint) WHERE block = $1::bigint >> 8 AND has_bit(seqs, $1)",
 ];
 
+const RECALL: &str = "UPDATE arrival SET again = 0 WHERE again > 0";
+
 /// Treatment of arrivals before a repair moves a row.
 enum Arrivals {
     LetIn,
@@ -104,10 +106,20 @@ pub async fn repair(url: &str, options: Options, dry_run: bool) -> Result<Repair
             repaired.moved.push(Quarantined { job: damage.job(), what: damage.sentence(), rows });
         }
     }
+    if !dry_run {
+        recall_arrivals(&mut link).await?;
+    }
     if !dry_run && !repaired.moved.is_empty() {
         check::recount(link.connection().await?).await?;
     }
     Ok(repaired)
+}
+
+/// Makes all arrivals due, because the reason to postpone them may be gone.
+async fn recall_arrivals(link: &mut Link) -> Result<(), Fault> {
+    let mut writing = Writing::begin_without_arrivals(link, Gate::Keys).await?;
+    writing.write(Query::new(RECALL))?;
+    writing.commit().await
 }
 
 /// Takes one of them out of the way; answers how many rows were moved, or `None` if it is not there any more.
@@ -205,7 +217,9 @@ impl Writing<'_> {
 
     async fn let_go(&mut self, stored: crate::rows::Stored) -> Result<(), Fault> {
         let is_finished = stored.job.state.is_finished();
-        self.unindex(&stored).await?;
+        if !stored.ties.arriving {
+            self.unindex(&stored).await?;
+        }
         self.free_key(&stored.job)?;
         if !is_finished {
             self.no_more_waits(&stored, None)?;

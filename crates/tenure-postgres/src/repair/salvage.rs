@@ -85,7 +85,8 @@ pub(super) fn salvage(row: &Row, place: &Row) -> Result<Stored, Fault> {
         progress: None,
     };
     let round = if in_line { place.get::<_, Option<i64>>(10).filter(|round| *round > 0) } else { None };
-    let ties = Ties { round, fair: row.get(30), bounded: row.get(31), awaited: place.get(11) };
+    let (awaited, arriving) = (place.get(11), row.get(34));
+    let ties = Ties { round, fair: row.get(30), bounded: row.get(31), awaited, arriving };
     let lane: i32 = row.get(4);
     Ok(Stored { job, lane: place.get::<_, Option<i32>>(9).unwrap_or(lane), begun, kept, ties })
 }
