@@ -12,7 +12,7 @@ use crate::connection::Connection;
 
 /// Makes PostgreSQL look up names only where other roles cannot create objects.
 pub(crate) const CATALOG: &str = "SET search_path = pg_catalog, pg_temp;";
-/// The same until the end of the transaction.
+/// Does the same as [`CATALOG`], until the end of the transaction.
 pub(crate) const CATALOG_LOCAL: &str = "SET LOCAL search_path = pg_catalog, pg_temp;";
 
 /// Name of the only column of the check.
