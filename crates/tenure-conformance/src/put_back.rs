@@ -1,7 +1,9 @@
 //! What holds for jobs that share keys when the clock is put back: what was due is not due any more, and keeps
 //! its place all the same.
 
-use tenure_core::{Block, Due, Head, JobId, Limit, NewJob, Priority, Rate, State, StateName, Timestamp, Verdict, Why};
+use tenure_core::{
+    Block, Due, Head, JobId, Limit, NewJob, Priority, Rate, State, StateName, Timestamp, Verdict, Why,
+};
 
 use super::given::{Given, ids, minutes, priority, queue, retry, seconds, want};
 use super::keyed::{key, limited, ordered};
@@ -162,6 +164,16 @@ async fn a_correction_leaves_jobs_alone_that_a_right_clock_accepted(given: Given
     let right = given.put(given.new_job("early")).await;
     correction.step(&*given.store).await.unwrap();
     assert_eq!(given.drain(&["early"]).await, [[early, right]]);
+    // It also finds a job of an error of the clock that came and went between two steps.
+    given.clock.step_to(given.now().after(minutes(60)));
+    let unseen = given.put(given.new_job("early")).await;
+    put_back(&given);
+    given.pass(seconds(30));
+    correction.step(&*given.store).await.unwrap();
+    assert_eq!(given.drain(&["early"]).await, [[]; 0]);
+    given.pass(seconds(30));
+    correction.step(&*given.store).await.unwrap();
+    assert_eq!(given.drain(&["early"]).await, [[unseen]]);
 }
 
 async fn a_correction_makes_a_bounded_number_of_jobs_due_at_a_time(given: Given) {

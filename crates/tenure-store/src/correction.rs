@@ -11,25 +11,29 @@ use std::time::Duration;
 
 use tenure_core::{Due, Edit, Job, State, StateName, Timestamp};
 
-use crate::{Change, Cursor, Fault, Filter, Moment, PageAsk, Selection, Store};
+use crate::{Change, Cursor, Fault, Filter, Moment, PageAsk, Selection, Store, Values};
 
 /// Time servers turn a clock in smaller steps, and a job may wait for that long.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
+/// Between two looks at the newest jobs.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
+
 /// Finds the jobs without a delay that a store accepted while its clock was ahead, and makes them due.
 ///
-/// It looks for them once after each start, because the clock may have gone back before, and each time that the clock
-/// goes back. Otherwise it reads only the clock.
+/// It searches for them once after each start, because the clock may have gone back before, and each time that the clock
+/// goes back. Once a minute it looks at the newest jobs, because the clock may have gone ahead and back between two steps.
 #[derive(Debug, Default)]
 pub struct ClockCorrection {
     /// The clock at the last step.
     last: Option<(Timestamp, Moment)>,
-    walk: Option<Walk>,
+    looked: Option<Moment>,
+    search: Option<Search>,
 }
 
-/// A walk from the newest job to older ones, a page at each step.
+/// A search from the newest job to older ones, a page at each step.
 #[derive(Debug)]
-struct Walk {
+struct Search {
     /// The due time that the jobs get. It is the same for all of them, so they keep the order in which they were enqueued.
     due: Timestamp,
     after: Option<Cursor>,
@@ -38,37 +42,57 @@ struct Walk {
 impl ClockCorrection {
     /// Takes a bounded step. Returns `true` if the next step may find more jobs.
     ///
-    /// The first step finds nothing, so that a program that ends at once does not pay for a look.
+    /// The first step finds nothing, so that a program that ends at once does not pay for a search.
     ///
     /// # Errors
     /// The store could not answer. The next step repeats this one.
     pub async fn step(&mut self, store: &dyn Store) -> Result<bool, Fault> {
         let clock = store.clock();
         let (now, moment) = (clock.now(), clock.moment());
-        let last = self.last.replace((now, moment));
-        if last.is_none_or(|last| has_gone_back(last, now, moment)) {
-            self.walk = Some(Walk { due: now, after: None });
-        }
-        let (Some(_), Some(walk)) = (last, &self.walk) else { return Ok(false) };
-        let due = walk.due;
-        let filter = Filter {
-            states: vec![StateName::Scheduled, StateName::Blocked],
-            created_from: Some(now.after(TOLERANCE)),
-            ..Filter::default()
+        let Some(last) = self.last.replace((now, moment)) else {
+            (self.looked, self.search) = (Some(moment), Some(Search { due: now, after: None }));
+            return Ok(false);
         };
-        let page = store.jobs(PageAsk { filter, after: walk.after, ..PageAsk::default() }).await?;
-        // The store accepted these jobs one after the other, so a page without any of them ends the walk: those of an
-        // earlier error of the clock were found at that time.
-        let next = page.next.filter(|_| !page.jobs.is_empty());
-        for job in page.jobs.into_iter().filter(|job| is_accepted_ahead(job, now)) {
-            let selection = Selection::Ids(vec![job.id]);
-            let edit = Edit { seen: Some(Box::new(job)), due: Some(Due::At(due)), ..Edit::default() };
-            // A refusal means that another change of the job came first.
-            store.change(Change::Edit(Box::new(edit)), selection).await?;
+        let is_time = self.looked.is_none_or(|looked| moment.since(looked) >= BETWEEN_LOOKS);
+        if has_gone_back(last, now, moment) {
+            self.search = Some(Search { due: now, after: None });
+        } else if self.search.is_none() && is_time {
+            let newest = store.jobs(PageAsk { values: Values::Omitted, ..PageAsk::default() }).await?;
+            self.looked = Some(moment);
+            let is_ahead = newest.jobs.iter().any(|job| job.created > now.after(TOLERANCE));
+            self.search = is_ahead.then_some(Search { due: now, after: None });
         }
-        self.walk = next.map(|next| Walk { due, after: Some(next) });
-        Ok(self.walk.is_some())
+        let Some(Search { due, after }) = self.search else { return Ok(false) };
+        let next = make_due(store, now, due, after).await?;
+        self.search = next.map(|next| Search { due, after: Some(next) });
+        Ok(self.search.is_some())
     }
+}
+
+/// Makes the jobs of one page due. Returns the position of the next page; `None` at the end of the search.
+async fn make_due(
+    store: &dyn Store,
+    now: Timestamp,
+    due: Timestamp,
+    after: Option<Cursor>,
+) -> Result<Option<Cursor>, Fault> {
+    let filter = Filter {
+        states: vec![StateName::Scheduled, StateName::Blocked],
+        created_from: Some(now.after(TOLERANCE)),
+        ..Filter::default()
+    };
+    // The filter may examine many more jobs than it matches, so their values are read only for each match.
+    let page = store.jobs(PageAsk { filter, after, values: Values::Omitted, ..PageAsk::default() }).await?;
+    for found in page.jobs.iter().filter(|job| is_accepted_ahead(job, now)) {
+        let filter = Filter { ids: vec![found.id], ..Filter::default() };
+        let seen = store.jobs(PageAsk { filter, ..PageAsk::default() }).await?.jobs.pop();
+        let Some(job) = seen.filter(|job| is_accepted_ahead(job, now)) else { continue };
+        let edit = Edit { seen: Some(Box::new(job)), due: Some(Due::At(due)), ..Edit::default() };
+        // A refusal means that another change of the job came first.
+        store.change(Change::Edit(Box::new(edit)), Selection::Ids(vec![found.id])).await?;
+    }
+    // The store accepted these jobs one after the other, so a page without any of them ends the search.
+    Ok(page.next.filter(|_| !page.jobs.is_empty()))
 }
 
 /// Returns `true` if the time of day is earlier than the time that has passed allows.
