@@ -26,7 +26,11 @@ pub(super) struct Bounds {
 impl Bounds {
     /// What this app finds of the host's environment.
     pub(super) fn inherits(&self, app: &App) -> Inherited {
-        Inherited::Guarded { only: app.settings.env_from.clone(), also: self.pass_env.clone() }
+        Inherited::Guarded {
+            only: app.settings.env_from.clone(),
+            also: self.pass_env.clone(),
+            withheld: crate::secrets::variables(),
+        }
     }
 
     /// Returns the limits of this app: of each limit, the lower one.
