@@ -188,7 +188,7 @@ fn a_program_finds_the_variable_of_a_reference_only_if_it_is_passed() {
     let folder = tempdir().unwrap();
     let folder = folder.path();
     made(folder);
-    for (more, is_found) in [(&[][..], false), (&["--pass-env", "JOBS_DB"], true)] {
+    for (more, is_found) in [(&[] as &[&str], false), (&["--pass-env", "JOBS_DB"], true)] {
         let args = [&["worker", "--db", "env:JOBS_DB"], more, &["--exec", "env"]].concat();
         let mut worker =
             Program::start_command(command(&args, folder).env("JOBS_DB", "jobs.db").env("PLAIN", "plain"));
