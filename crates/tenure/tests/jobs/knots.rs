@@ -65,10 +65,9 @@ fn warnings(listener: &Listener) -> Vec<Told> {
 }
 
 async fn is_told_to_wait(rig: &Rig, id: JobId) -> bool {
-    match rig.tenure.explain(id).await.unwrap() {
-        Reason::SlotsFull { waiting, .. } => waiting,
-        other => panic!("{other}"),
-    }
+    let reason = rig.tenure.explain(id).await.unwrap();
+    let Reason::SlotsFull { waiting, .. } = reason else { panic!("{reason}") };
+    waiting
 }
 
 #[tokio::test]
