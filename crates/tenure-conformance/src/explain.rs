@@ -47,7 +47,7 @@ pub(super) async fn reason(given: &Given, id: JobId) -> Reason {
 
 pub(super) fn serves(name: &str, kinds: Option<&[&str]>, slots: u32) -> Serves {
     let kinds = kinds.map(|kinds| kinds.iter().map(|name| kind(name)).collect());
-    Serves { queue: queue(name), kinds, slots }
+    Serves { queue: queue(name), kinds, slots, all_waiting: false }
 }
 
 /// Announces a host with a slot for whatever its queues may run.
@@ -121,7 +121,10 @@ async fn a_job_behind_full_slots_is_explained_by_what_has_them(given: Given) {
     let jobs = given.enqueue("mail", 3).await;
     let taken = given.reserve("mail", 2).await;
     let running = vec![jobs[0], jobs[1]];
-    assert_eq!(reason(&given, jobs[2]).await, Reason::SlotsFull { slots: 2, elsewhere: 0, running });
+    assert_eq!(
+        reason(&given, jobs[2]).await,
+        Reason::SlotsFull { slots: 2, elsewhere: 0, running, waiting: false }
+    );
     for reserved in taken {
         given.succeed(reserved).await;
     }
@@ -135,7 +138,10 @@ async fn a_job_behind_slots_that_other_queues_took_is_explained_by_that(given: G
     assert_eq!(reason(&given, mail[1]).await, Reason::Next { ahead: 0 });
     let other = given.take("post").await;
     let running = vec![mail[0], post[0]];
-    assert_eq!(reason(&given, mail[1]).await, Reason::SlotsFull { slots: 2, elsewhere: 1, running });
+    assert_eq!(
+        reason(&given, mail[1]).await,
+        Reason::SlotsFull { slots: 2, elsewhere: 1, running, waiting: false }
+    );
     given.succeed(first).await;
     assert_eq!(reason(&given, mail[1]).await, Reason::Next { ahead: 0 });
     given.succeed(other).await;
@@ -146,7 +152,7 @@ async fn free_slots_of_a_host_without_a_handler_for_the_kind_do_not_count(given:
     announce(&given, 2, &[serves("mail", Some(&["print"]), 8)]).await;
     let jobs = given.enqueue("mail", 2).await;
     let taken = given.take("mail").await;
-    let full = Reason::SlotsFull { slots: 1, elsewhere: 0, running: vec![jobs[0]] };
+    let full = Reason::SlotsFull { slots: 1, elsewhere: 0, running: vec![jobs[0]], waiting: false };
     assert_eq!(reason(&given, jobs[1]).await, full);
     announce(&given, 2, &[serves("mail", Some(&["send"]), 8)]).await;
     assert_eq!(reason(&given, jobs[1]).await, Reason::Next { ahead: 0 }, "now it has one");
