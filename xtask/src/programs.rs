@@ -48,6 +48,11 @@ const BROWSER: (&str, &str) = ("tenure_cli it", "browser::");
 
 /// Fault tests that take minutes, which only `--long` runs.
 const LONG: &[(&str, &str)] = &[
+    ("tenure it", "kill::killed_two_hundred_times_nothing_acknowledged_is_lost_and_no_ownership_works_twice"),
+    ("tenure it", "stopped::a_hundred_holders_that_were_stopped_past_their_lease_write_nothing_more"),
+    ("tenure it", "stopped::a_hundred_holders_that_were_killed_are_succeeded_in_time"),
+    ("tenure_postgres it", "unreadable::a_bad_value_in_any_column_hides_no_other_job"),
+    ("tenure_postgres it", "unreadable::any_bad_value_in_a_row_that_jobs_share_is_found_and_repaired"),
     ("tenure it", "outages::thirty_kills_and_ten_promotions_on_a_hurried_clock"),
     ("tenure it", "timers::killed::hosts_that_are_killed_for_five_minutes_lose_and_double_no_slot"),
     ("tenure_cli it", "apps::fleet::a_hundred_kills"),
@@ -64,13 +69,20 @@ const LONG: &[(&str, &str)] = &[
         "tenure_core it",
         "schedule::rrule_agreement::a_walk_over_every_second_finds_the_same_slots_of_more_rules",
     ),
+    ("tenure_models it", "models::jobs_of_one_key_run_one_at_a_time_whether_they_block_or_step_aside"),
+    ("tenure_models it", "models::a_lease_keeps_its_promises_whatever_is_late_lost_repeated_or_slow"),
+    ("tenure_models it", "models::a_watched_takeover_leaves_one_believer_whatever_the_stores_clock_does"),
+    ("tenure_models it", "models::a_job_keeps_its_promises_whatever_is_late_lost_or_repeated"),
+    ("tenure_models it", "models::slots_that_are_caught_up_with_wait_for_one_another_beside_a_triggered_job"),
+    ("tenure_models it", "models::a_head_that_blocks_keeps_its_turn_until_it_ends"),
     ("tenure_sim it", "seeds::a_thousand_more_seeds_break_no_promise"),
     ("tenure_sim it", "seeds::more_seeds_break_no_promise_on_sqlite"),
     ("tenure_postgres it", "failover::ten_lagging_replicas_that_are_promoted_grant_no_fence_twice"),
 ];
 
-/// The program that `--long` gives more random histories of each sort, and their number.
-const HISTORIES: (&str, &str) = ("tenure_postgres conformance", "200");
+/// The programs that `--long` gives more random histories of each sort, and their number.
+const HISTORIES: (&[&str], &str) =
+    (&["tenure_postgres conformance", "tenure_sqlite conformance", "tenure_store conformance"], "200");
 
 /// The tests that a run includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,9 +198,9 @@ fn apart(programs: &mut [Program]) -> Option<Program> {
     Some(browser)
 }
 
-/// Adds random histories to the program that goes through the fewest in an ordinary run.
+/// Adds random histories to the programs that go through few in an ordinary run.
 fn lengthen(programs: &mut [Program]) {
-    for program in programs.iter_mut().filter(|program| program.name == HISTORIES.0) {
+    for program in programs.iter_mut().filter(|program| HISTORIES.0.contains(&program.name.as_str())) {
         program.env.push(("TENURE_HISTORIES".to_owned(), HISTORIES.1.to_owned()));
     }
 }

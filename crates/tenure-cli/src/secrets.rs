@@ -1,12 +1,13 @@
 //! Secrets by reference: an operator writes where a secret is, in place of the secret.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use clap::builder::TypedValueParser;
@@ -21,6 +22,9 @@ const SECRET_BYTES: u64 = 64 << 10;
 const COMMAND_WITHIN: Duration = Duration::from_secs(10);
 /// Beginnings of URLs with a mistake that would otherwise be paths.
 const LOOKS_LIKE_URL: [&str; 4] = ["postgres:", "postgresql:", "postgres/", "postgresql/"];
+
+/// The environment variables that references have named.
+static VARIABLES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// A reference that cannot be resolved. Its text never contains the secret.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +58,7 @@ pub(crate) fn resolve(setting: &str, value: &str) -> Result<String, Unresolved> 
         Some(("file", path)) => {
             of_file(Path::new(path)).map_err(|why| wrong(format!("file {}: {why}", shown(path))))?
         }
-        Some(("env", name)) => std::env::var(name).map_err(|_| {
+        Some(("env", name)) => of_variable(name).ok_or_else(|| {
             wrong(format!("environment variable {} is not set, or is not UTF-8", shown(name)))
         })?,
         Some(("cmd", line)) => of_command(line, COMMAND_WITHIN).map_err(|why| {
@@ -68,6 +72,18 @@ pub(crate) fn resolve(setting: &str, value: &str) -> Result<String, Unresolved> 
     } else {
         Ok(secret.to_owned())
     }
+}
+
+/// Returns the value of an environment variable, and withholds it from programs from then on.
+fn of_variable(name: &str) -> Option<String> {
+    let secret = std::env::var(name).ok()?;
+    VARIABLES.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+    Some(secret)
+}
+
+/// Returns the environment variables from which this process has read secrets. Programs must not inherit them.
+pub(crate) fn variables() -> Vec<String> {
+    VARIABLES.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
 }
 
 /// Returns the database that a value names: a file or a URL. A URL without its scheme is refused here, because the error

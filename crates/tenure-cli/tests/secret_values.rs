@@ -33,6 +33,8 @@ fn no_error_repeats_the_value_of_an_option_that_names_a_database_or_a_token() {
             &["db", "copy", "--from", value, "--to", "copy.db"],
             &["db", "copy", "--from", "jobs.db", "--to", value],
             &["serve", "--db", value],
+            &["db", "status", "--db", value],
+            &["encryption", "status", "--db", value],
         ] {
             let told = said(&run(args, folder));
             assert!(told.code != 0 && !told.err.is_empty(), "{args:?}");
@@ -46,6 +48,19 @@ fn no_error_repeats_the_value_of_an_option_that_names_a_database_or_a_token() {
     let told = said(&run(&["job", "list", "--db", "env:TENURE_NOT_THERE"], folder));
     assert!(told.code == 2 && told.err.contains("TENURE_NOT_THERE is not set"), "{}", told.err);
     assert!(told.err.contains("'--db <FILE|URL>'"), "{}", told.err);
+}
+
+#[test]
+fn commands_for_a_database_resolve_a_reference_to_it() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    for args in
+        [&["db", "migrate", "--db", "env:JOBS_DB"][..], &["encryption", "status", "--db", "env:JOBS_DB"]]
+    {
+        let told = said(&command(args, folder).env("JOBS_DB", "jobs.db").output().unwrap());
+        assert_eq!(told.code, 0, "{args:?}: {}", told.err);
+    }
+    assert!(folder.join("jobs.db").exists() && !folder.join("env:JOBS_DB").exists());
 }
 
 /// A server with one thread answers while a command looks for a secret.

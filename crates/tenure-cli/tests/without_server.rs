@@ -184,6 +184,25 @@ fn no_port_is_opened_and_no_timer_fires_for_whoever_looks() {
 }
 
 #[test]
+fn a_program_finds_the_variable_of_a_reference_only_if_it_is_passed() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    made(folder);
+    for (more, is_found) in [(&[] as &[&str], false), (&["--pass-env", "JOBS_DB"], true)] {
+        let args = [&["worker", "--db", "env:JOBS_DB"], more, &["--exec", "env"]].concat();
+        let mut worker =
+            Program::start_command(command(&args, folder).env("JOBS_DB", "jobs.db").env("PLAIN", "plain"));
+        worker.complaint_with("waits for jobs", SOON);
+        let submit = ["submit", "mail", "{}", "--db", "jobs.db", "--write", "--wait=30s", "-o", "json"];
+        let done: Value = serde_json::from_str(&good(&submit, folder)).unwrap();
+        let found = good(&["logs", done["id"].as_str().unwrap(), "--db", "jobs.db"], folder);
+        assert!(found.contains("PLAIN=plain") && found.contains("JOBS_DB=") == is_found, "{found}");
+        worker.terminate();
+        worker.end(SOON);
+    }
+}
+
+#[test]
 fn a_worker_runs_programs_for_the_jobs_of_a_store_and_fires_its_timers() {
     let folder = tempdir().unwrap();
     let folder = folder.path();

@@ -11,9 +11,9 @@ use super::operation::Side;
 use super::{Test, test};
 use tenure_store::{Kinds, Reserve, Want};
 
-/// Random histories after which explanation and claim are compared.
+/// The most random histories after which explanation and claim are compared.
 const HISTORIES: u64 = 60;
-/// Fewer histories would not meet every reason.
+/// Fewer histories would not meet every reason, so a slow store is not asked for that.
 const FEWEST: u64 = 40;
 const STEPS: usize = 40;
 
@@ -47,7 +47,7 @@ pub(super) async fn reason(given: &Given, id: JobId) -> Reason {
 
 pub(super) fn serves(name: &str, kinds: Option<&[&str]>, slots: u32) -> Serves {
     let kinds = kinds.map(|kinds| kinds.iter().map(|name| kind(name)).collect());
-    Serves { queue: queue(name), kinds, slots }
+    Serves { queue: queue(name), kinds, slots, all_waiting: false }
 }
 
 /// Announces a host with a slot for whatever its queues may run.
@@ -121,7 +121,10 @@ async fn a_job_behind_full_slots_is_explained_by_what_has_them(given: Given) {
     let jobs = given.enqueue("mail", 3).await;
     let taken = given.reserve("mail", 2).await;
     let running = vec![jobs[0], jobs[1]];
-    assert_eq!(reason(&given, jobs[2]).await, Reason::SlotsFull { slots: 2, elsewhere: 0, running });
+    assert_eq!(
+        reason(&given, jobs[2]).await,
+        Reason::SlotsFull { slots: 2, elsewhere: 0, running, waiting: false }
+    );
     for reserved in taken {
         given.succeed(reserved).await;
     }
@@ -135,7 +138,10 @@ async fn a_job_behind_slots_that_other_queues_took_is_explained_by_that(given: G
     assert_eq!(reason(&given, mail[1]).await, Reason::Next { ahead: 0 });
     let other = given.take("post").await;
     let running = vec![mail[0], post[0]];
-    assert_eq!(reason(&given, mail[1]).await, Reason::SlotsFull { slots: 2, elsewhere: 1, running });
+    assert_eq!(
+        reason(&given, mail[1]).await,
+        Reason::SlotsFull { slots: 2, elsewhere: 1, running, waiting: false }
+    );
     given.succeed(first).await;
     assert_eq!(reason(&given, mail[1]).await, Reason::Next { ahead: 0 });
     given.succeed(other).await;
@@ -146,7 +152,7 @@ async fn free_slots_of_a_host_without_a_handler_for_the_kind_do_not_count(given:
     announce(&given, 2, &[serves("mail", Some(&["print"]), 8)]).await;
     let jobs = given.enqueue("mail", 2).await;
     let taken = given.take("mail").await;
-    let full = Reason::SlotsFull { slots: 1, elsewhere: 0, running: vec![jobs[0]] };
+    let full = Reason::SlotsFull { slots: 1, elsewhere: 0, running: vec![jobs[0]], waiting: false };
     assert_eq!(reason(&given, jobs[1]).await, full);
     announce(&given, 2, &[serves("mail", Some(&["send"]), 8)]).await;
     assert_eq!(reason(&given, jobs[1]).await, Reason::Next { ahead: 0 }, "now it has one");
@@ -182,7 +188,8 @@ async fn a_job_that_nothing_stands_against_is_next(given: Given) {
 /// without bounds grants exactly the jobs that were explained as next while every slot was free.
 async fn what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
     let (mut granted_in_all, mut left_in_all) = (0, 0);
-    for seed in 1..=given.histories().clamp(FEWEST, HISTORIES) {
+    let histories = given.histories().min(HISTORIES);
+    for seed in 1..=histories {
         let (given, _) = after_a_history(&given, seed, Generator::new(seed)).await;
         announce(&given, 99, &QUEUES.map(|name| serves(name, None, 1_000))).await;
         let (next, others) = explained(&given).await;
@@ -194,14 +201,16 @@ async fn what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
         left_in_all += others;
         given.store.close().await.unwrap();
     }
-    assert!(granted_in_all > 50 && left_in_all > 50, "{granted_in_all} granted, {left_in_all} left");
+    let told = format!("{granted_in_all} granted, {left_in_all} left");
+    assert!(histories < FEWEST || granted_in_all > 50 && left_in_all > 50, "{told}");
 }
 
 /// The same where slots are few: the jobs that are explained as next are those for which a host has a
 /// handler and a free slot, each were it the first in line.
 async fn what_is_explained_as_next_is_what_free_slots_would_be_granted(given: Given) {
     let (mut granted_in_all, mut full_in_all) = (0, 0);
-    for seed in 1..=given.histories().clamp(FEWEST, HISTORIES) {
+    let histories = given.histories().min(HISTORIES);
+    for seed in 1..=histories {
         let (given, generator) = after_a_history(&given, seed, Generator::new(seed)).await;
         let mut asks = Vec::new();
         for number in 1..=3 {
@@ -221,17 +230,16 @@ async fn what_is_explained_as_next_is_what_free_slots_would_be_granted(given: Gi
         granted_in_all += granted.len();
         given.store.close().await.unwrap();
     }
-    assert!(
-        granted_in_all > 20 && full_in_all > 20,
-        "{granted_in_all} granted, {full_in_all} behind full slots"
-    );
+    let told = format!("{granted_in_all} granted, {full_in_all} behind full slots");
+    assert!(histories < FEWEST || granted_in_all > 20 && full_in_all > 20, "{told}");
 }
 
 /// Once a turn has noticed all there is, the explanation and the claim are of one mind about jobs with keys,
 /// too. Each queue and kind is asked by itself, for what one is granted may be the room of another.
 async fn of_jobs_with_keys_what_is_explained_as_next_is_what_a_turn_grants(given: Given) {
     let (mut granted_in_all, mut left_in_all, mut blocked_in_all) = (0, 0, 0);
-    for seed in 1..=2 * HISTORIES {
+    let histories = 2 * given.histories().min(HISTORIES);
+    for seed in 1..=histories {
         let (given, _) = after_a_history(&given, seed, Generator::with_keys(seed)).await;
         while given.tend().await.more {}
         given.serve(&QUEUES).await;
@@ -265,7 +273,8 @@ async fn of_jobs_with_keys_what_is_explained_as_next_is_what_a_turn_grants(given
     }
     let told =
         format!("{granted_in_all} granted, {left_in_all} left to full queues, {blocked_in_all} blocked");
-    assert!(granted_in_all > 100 && left_in_all > 0 && blocked_in_all > 100, "{told}");
+    let meets_all = granted_in_all > 100 && left_in_all > 0 && blocked_in_all > 100;
+    assert!(histories < 2 * FEWEST || meets_all, "{told}");
 }
 
 /// The jobs of a queue and kind that are explained as next, in line, and how many its queue has room for.

@@ -334,7 +334,7 @@ impl Generator {
     pub(super) fn few_slots(&self) -> (u32, Vec<Serves>) {
         let of = |name| {
             let kinds = self.one_in(2).then(|| vec![kind(self.of(&KINDS))]);
-            Serves { queue: queue(name), kinds, slots: self.below(4) as u32 }
+            Serves { queue: queue(name), kinds, slots: self.below(4) as u32, all_waiting: false }
         };
         (self.below(5) as u32, QUEUES.into_iter().filter(|_| !self.one_in(3)).map(of).collect())
     }
@@ -342,7 +342,7 @@ impl Generator {
     fn serves(&self) -> Vec<Serves> {
         let one = |_| {
             let kinds = self.one_in(3).then(|| vec![kind(self.of(&KINDS))]);
-            Serves { queue: self.queue(), kinds, slots: self.below(4) as u32 }
+            Serves { queue: self.queue(), kinds, slots: self.below(4) as u32, all_waiting: false }
         };
         (0..self.below(3)).map(one).collect()
     }

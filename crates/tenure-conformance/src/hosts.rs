@@ -26,9 +26,14 @@ pub(super) fn tests() -> Vec<Test> {
 
 fn serves() -> Vec<Serves> {
     vec![
-        Serves { queue: queue("mail"), kinds: None, slots: 8 },
-        Serves { queue: queue("post"), kinds: Some(vec![kind("send"), kind("print")]), slots: 1 },
-        Serves { queue: queue("fax"), kinds: Some(vec![]), slots: 0 },
+        Serves { queue: queue("mail"), kinds: None, slots: 8, all_waiting: true },
+        Serves {
+            queue: queue("post"),
+            kinds: Some(vec![kind("send"), kind("print")]),
+            slots: 1,
+            all_waiting: false,
+        },
+        Serves { queue: queue("fax"), kinds: Some(vec![]), slots: 0, all_waiting: false },
     ]
 }
 
@@ -76,7 +81,7 @@ async fn a_host_that_announces_itself_again_keeps_its_start(given: Given) {
 
 async fn a_host_announces_what_it_serves_now(given: Given) {
     announce(&given, 1).await;
-    let now_serves = vec![Serves { queue: queue("mail"), kinds: None, slots: 2 }];
+    let now_serves = vec![Serves { queue: queue("mail"), kinds: None, slots: 2, all_waiting: false }];
     given.store.announce(host(1), "renamed", 1, &now_serves, minutes(5)).await.unwrap();
     let hosts = listed(&given).await;
     assert_eq!((hosts[0].name.as_str(), hosts[0].slots, &hosts[0].serves), ("renamed", 1, &now_serves));

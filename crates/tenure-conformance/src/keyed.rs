@@ -110,7 +110,12 @@ impl Given {
 
     /// A host that has a handler for every kind and as many slots as anybody could want.
     pub(super) async fn serve(&self, queues: &[&str]) {
-        let serves = |name: &&str| tenure_core::Serves { queue: queue(name), kinds: None, slots: 10_000 };
+        let serves = |name: &&str| tenure_core::Serves {
+            queue: queue(name),
+            kinds: None,
+            slots: 10_000,
+            all_waiting: false,
+        };
         let serves: Vec<_> = queues.iter().map(serves).collect();
         let ttl = super::given::minutes(60 * 24);
         self.store.announce(super::given::host(99), "web", 10_000, &serves, ttl).await.unwrap();

@@ -6,11 +6,11 @@ use std::time::Duration;
 use tenure_core::{Fence, Holder, Late, LeaseAct, LeaseId, LeaseName, Timestamp, Ttl, What};
 
 use super::given::{Given, host, seconds};
-use super::histories::{STEPS, number_from};
+use super::histories::{MOST, STEPS, number_from};
 use super::naive::{Depth, Rows};
 use super::wishes::{granted, id, leases, name, notes};
 use super::{Test, test};
-use tenure_store::{Chance, LeaseWish, LedgerAsk, ManualClock, Order, Store};
+use tenure_store::{Chance, Clock, LeaseWish, LedgerAsk, ManualClock, MemoryStore, Order, Store};
 
 const NAMES: [&str; 3] = ["mail", "mail/out", "Mail"];
 const PREFIXES: [&str; 5] = ["", "m", "mail", "mail/", "M"];
@@ -52,20 +52,9 @@ async fn every_history_of_leases_goes_as_it_goes_with_the_reference(given: Given
     }
 }
 
-/// Histories that never came to some answer would prove nothing about it.
-async fn histories_of_leases_come_to_every_answer(given: Given) {
-    let mut told = String::new();
-    for seed in 1..=40 {
-        let given = given.anew(seed).await;
-        let mut side = Side::new(given.store.clone(), given.clock.clone());
-        let generator = Generator { chance: Chance::seeded(seed), start: given.now() };
-        for _ in 0..STEPS {
-            let operation = generator.draw(side.had.len());
-            told += &side.apply(&operation).await;
-        }
-        told += &side.look_at_all().await;
-        given.store.close().await.unwrap();
-    }
+/// Histories that never came to some answer would prove nothing about it. The reference is asked: each store answers the
+/// same.
+async fn histories_of_leases_come_to_every_answer(_given: Given) {
     let answers = [
         "Granted",
         "Renewed {",
@@ -88,9 +77,23 @@ async fn histories_of_leases_come_to_every_answer(given: Given) {
     ];
     let notes = What::ALL.map(|what| format!("what: {what:?}"));
     let states = ["Free", "Held", "Breaking", "Broken", "Lapsed"].map(|state| format!("state: {state}"));
-    let expected = answers.map(str::to_owned).into_iter().chain(notes).chain(states);
-    let never: Vec<String> = expected.filter(|words| !told.contains(words)).collect();
-    assert_eq!(never, Vec::<String>::new());
+    let mut untold: Vec<String> = answers.map(str::to_owned).into_iter().chain(notes).chain(states).collect();
+    for seed in 1..=MOST {
+        let clock = ManualClock::new();
+        let mut side = Side::new(Arc::new(MemoryStore::new(Arc::new(clock.clone()))), clock.clone());
+        let generator = Generator { chance: Chance::seeded(seed), start: clock.now() };
+        let mut told = String::new();
+        for _ in 0..STEPS {
+            let operation = generator.draw(side.had.len());
+            told += &side.apply(&operation).await;
+        }
+        told += &side.look_at_all().await;
+        untold.retain(|words| !told.contains(words));
+        if untold.is_empty() {
+            return;
+        }
+    }
+    panic!("no history comes to {untold:?}");
 }
 
 /// Something that somebody does with the leases of a store.

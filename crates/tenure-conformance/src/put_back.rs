@@ -1,12 +1,14 @@
 //! What holds for jobs that share keys when the clock is put back: what was due is not due any more, and keeps
 //! its place all the same.
 
-use tenure_core::{Block, Due, Head, JobId, Limit, NewJob, Priority, Rate, State, StateName, Timestamp};
+use tenure_core::{
+    Block, Due, Head, JobId, Limit, NewJob, Priority, Rate, State, StateName, Timestamp, Verdict, Why,
+};
 
-use super::given::{Given, ids, minutes, priority, queue, seconds, want};
+use super::given::{Given, ids, minutes, priority, queue, retry, seconds, want};
 use super::keyed::{key, limited, ordered};
 use super::{Test, test};
-use tenure_store::Change;
+use tenure_store::{Change, ClockCorrection};
 
 pub(super) fn tests() -> Vec<Test> {
     vec![
@@ -14,6 +16,10 @@ pub(super) fn tests() -> Vec<Test> {
         test(what_a_rate_had_brought_it_brings_later_and_nobody_starts_without),
         test(a_queued_job_that_is_changed_stays_in_line_though_it_is_not_due_any_more),
         test(a_job_that_waits_for_its_turn_and_is_changed_waits_on_though_it_is_not_due_any_more),
+        test(a_job_without_a_delay_starts_once_the_clock_is_corrected),
+        test(a_job_with_a_due_time_of_its_own_keeps_it_when_the_clock_is_corrected),
+        test(a_correction_leaves_jobs_alone_that_a_right_clock_accepted),
+        test(a_correction_makes_a_bounded_number_of_jobs_due_at_a_time),
     ]
 }
 
@@ -93,4 +99,86 @@ async fn a_job_that_waits_for_its_turn_and_is_changed_waits_on_though_it_is_not_
     assert!(matches!(state, State::Blocked { on: Block::Order, .. }), "{state:?}");
     given.pass(minutes(60) + seconds(1));
     assert_eq!(given.drain(&["mail", "post"]).await, [[jobs[0]], [jobs[1]], [jobs[2]]]);
+}
+
+/// Runs all steps of a program that starts after the correction, and returns their number.
+async fn correct(given: &Given) -> usize {
+    let mut correction = ClockCorrection::default();
+    assert!(!correction.step(&*given.store).await.unwrap(), "the first step looks for nothing");
+    let mut steps = 1;
+    while correction.step(&*given.store).await.unwrap() {
+        steps += 1;
+    }
+    steps
+}
+
+async fn a_job_without_a_delay_starts_once_the_clock_is_corrected(given: Given) {
+    let plain = given.put(given.new_job("mail")).await;
+    let turns = given.put_on("post", &ordered(Head::Block), 2).await;
+    let sums = given.put_on("sums", &limited(Some(1)), 2).await;
+    let released = given.put(given.new_job("late")).await;
+    let held = given.take("late").await;
+    put_back(&given);
+    given.settle(held, Verdict::Released).await;
+    assert_eq!(given.grab(&["mail", "post", "sums", "late"]).await, []);
+    correct(&given).await;
+    let job = given.job(plain).await;
+    assert_eq!(job.state, State::Waiting { due: given.now(), why: Why::Enqueued });
+    assert_eq!(job.created, given.now().after(minutes(60)), "what the clock showed stays on record");
+    assert_eq!(
+        given.drain(&["mail", "post", "sums", "late"]).await,
+        [vec![plain, turns[0], sums[0], released], vec![turns[1], sums[1]]]
+    );
+}
+
+async fn a_job_with_a_due_time_of_its_own_keeps_it_when_the_clock_is_corrected(given: Given) {
+    let again = given.put(given.with_attempts("mail", 2)).await;
+    given.settle(given.take("mail").await, retry()).await;
+    let at = NewJob { due: Due::At(given.now().before(minutes(1))), ..given.new_job("mail") };
+    let jobs = [again, given.put(at).await, given.put(given.due_in("mail", minutes(10))).await];
+    let moved = given.put(given.new_job("mail")).await;
+    given.change(moved, Change::Reschedule(Due::In(minutes(5)))).await;
+    put_back(&given);
+    let before = given.all().await;
+    correct(&given).await;
+    assert_eq!(given.all().await, before);
+    assert_eq!(given.states(&[jobs[0], jobs[1], jobs[2], moved]).await, [StateName::Scheduled; 4]);
+}
+
+async fn a_correction_leaves_jobs_alone_that_a_right_clock_accepted(given: Given) {
+    let mut correction = ClockCorrection::default();
+    given.put(given.new_job("mail")).await;
+    given.put(given.due_in("mail", minutes(10))).await;
+    given.put_on("post", &ordered(Head::Block), 2).await;
+    let before = given.all().await;
+    for _ in 0..3 {
+        assert!(!correction.step(&*given.store).await.unwrap());
+        given.pass(seconds(5));
+    }
+    assert_eq!(given.all().await, before);
+    // The same program notices a later step back.
+    given.clock.step_to(given.now().after(minutes(60)));
+    assert!(!correction.step(&*given.store).await.unwrap());
+    let early = given.put(given.new_job("early")).await;
+    put_back(&given);
+    let right = given.put(given.new_job("early")).await;
+    correction.step(&*given.store).await.unwrap();
+    assert_eq!(given.drain(&["early"]).await, [[early, right]]);
+    // It also finds a job of an error of the clock that came and went between two steps.
+    given.clock.step_to(given.now().after(minutes(60)));
+    let unseen = given.put(given.new_job("early")).await;
+    put_back(&given);
+    given.pass(seconds(30));
+    correction.step(&*given.store).await.unwrap();
+    assert_eq!(given.drain(&["early"]).await, [[]; 0]);
+    given.pass(seconds(30));
+    correction.step(&*given.store).await.unwrap();
+    assert_eq!(given.drain(&["early"]).await, [[unseen]]);
+}
+
+async fn a_correction_makes_a_bounded_number_of_jobs_due_at_a_time(given: Given) {
+    let jobs = given.enqueue("mail", 250).await;
+    put_back(&given);
+    assert_eq!(correct(&given).await, 3);
+    assert_eq!(ids(&given.reserve("mail", 1_000).await), jobs, "they keep their order");
 }

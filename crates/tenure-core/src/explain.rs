@@ -220,6 +220,9 @@ pub enum Reason {
         elsewhere: u32,
         /// The jobs in these slots; at most a page.
         running: Vec<JobId>,
+        /// `true` if all of them wait for other jobs, by the last heartbeats of the workers.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        waiting: bool,
     },
     /// The next free worker claims it.
     Next {
@@ -348,5 +351,6 @@ fn slots_full(standing: &Standing, covering: &[&Serving]) -> Option<Reason> {
         })
     };
     let running = standing.running.iter().filter(stands_in_the_way).map(|at_work| at_work.id).collect();
-    Some(Reason::SlotsFull { slots: all, elsewhere, running })
+    let waiting = covering.iter().all(|host| host.is_all_waiting(&standing.job));
+    Some(Reason::SlotsFull { slots: all, elsewhere, running, waiting })
 }

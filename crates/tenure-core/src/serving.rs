@@ -13,6 +13,9 @@ pub struct Serves {
     pub kinds: Option<Vec<Kind>>,
     /// Number of jobs of the queue that it runs at once.
     pub slots: u32,
+    /// `true` if handlers that wait for other jobs occupied all slots for the queue at the host's last heartbeat.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_waiting: bool,
 }
 
 impl Serves {
@@ -43,6 +46,13 @@ impl Serving {
     #[must_use]
     pub fn covers(&self, job: &Job) -> bool {
         self.serves.iter().any(|serves| serves.covers(&job.queue, &job.kind))
+    }
+
+    /// Returns `true` if handlers that wait for other jobs occupied all slots for the job at the last heartbeat.
+    #[must_use]
+    pub fn is_all_waiting(&self, job: &Job) -> bool {
+        let mut covering = self.serves.iter().filter(|serves| serves.covers(&job.queue, &job.kind));
+        covering.all(|serves| serves.all_waiting)
     }
 
     /// Whether a slot is free for the job, and if not, what it would have to get one of.

@@ -1,8 +1,9 @@
 //! Detects other roles that could run code in the schema.
 //!
 //! Programs and the functions of the schema look up names there. PostgreSQL prefers the function or operator whose
-//! parameters match the arguments best, and runs triggers as the role that writes. So a role that may create such objects
-//! could run code as another role. The check looks up names only in `pg_catalog`, and runs before any statement that uses
+//! parameters match the arguments best, and runs triggers as the role that writes. It checks a foreign key as the owner of
+//! the referenced table, with casts that the owner of the key may have made. So a role that may create such objects could
+//! run code as another role. The check looks up names only in `pg_catalog`, and runs before any statement that uses
 //! the schema.
 
 use tenure_store::Fault;
@@ -54,11 +55,12 @@ const FOREIGN: &str =
                  WHERE t.oid <> n.nspowner AND pg_get_userbyid(n.nspowner) <> 'pg_database_owner'
                      AND (t.oid = me.oid OR NOT me.rolsuper AND pg_has_role(session_user, t.oid, 'USAGE'))
                      AND NOT EXISTS (SELECT FROM a WHERE a.is_me AND NOT pg_has_role(t.oid, a.oid, 'USAGE'))) END FROM n
-         UNION ALL SELECT g.grantee, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I%s REVOKE %s ON %s FROM %s', current_user,
-             ' IN SCHEMA ' || quote_ident(n.nspname), g.privilege_type, w.things,
+         UNION ALL SELECT g.grantee, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I%s REVOKE %s FROM %s', current_user,
+             ' IN SCHEMA ' || quote_ident(n.nspname), w.things,
              CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END)
              FROM pg_default_acl d LEFT JOIN n ON n.oid = d.defaclnamespace CROSS JOIN LATERAL aclexplode(d.defaclacl) g
-             JOIN (VALUES ('r', 'TRIGGER', 'TABLES'), ('n', 'CREATE', 'SCHEMAS')) w (kind, privilege, things)
+             JOIN (VALUES ('r', 'TRIGGER', 'TRIGGER, REFERENCES ON TABLES'), ('r', 'REFERENCES', 'TRIGGER, REFERENCES ON TABLES'),
+                     ('n', 'CREATE', 'CREATE ON SCHEMAS')) w (kind, privilege, things)
                  ON w.kind = d.defaclobjtype::text AND w.privilege = g.privilege_type
              WHERE {migrates} AND pg_get_userbyid(d.defaclrole) = current_user
                  AND (n.oid IS NOT NULL OR d.defaclnamespace = 0) AND (w.kind = 'r' OR NOT EXISTS (SELECT FROM n))
@@ -71,14 +73,20 @@ const FOREIGN: &str =
              FROM n JOIN pg_proc p ON p.pronamespace = n.oid
          UNION ALL SELECT o.oprowner, 'DROP OPERATOR ' || o.oid::regoperator::text
              FROM n JOIN pg_operator o ON o.oprnamespace = n.oid
-         UNION ALL SELECT g.grantee, format('REVOKE TRIGGER ON ALL TABLES IN SCHEMA %I FROM %s', n.nspname,
+         UNION ALL SELECT g.grantee, format('REVOKE TRIGGER, REFERENCES ON ALL TABLES IN SCHEMA %I FROM %s', n.nspname,
              CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END)
-             FROM n CROSS JOIN k CROSS JOIN LATERAL aclexplode(k.relacl) g
-             WHERE g.privilege_type = 'TRIGGER' AND k.relowner IN (SELECT t.oid FROM t)
+             FROM n CROSS JOIN k CROSS JOIN LATERAL (
+                 SELECT r.grantee, r.privilege_type FROM aclexplode(k.relacl) r
+                 UNION ALL SELECT r.grantee, r.privilege_type
+                     FROM pg_attribute x CROSS JOIN LATERAL aclexplode(x.attacl) r WHERE x.attrelid = k.oid) g
+             WHERE g.privilege_type IN ('TRIGGER', 'REFERENCES') AND k.relowner IN (SELECT t.oid FROM t)
+         UNION ALL SELECT f.relowner, format('ALTER TABLE %s DROP CONSTRAINT %I', f.oid::regclass, x.conname)
+             FROM k JOIN pg_constraint x ON x.confrelid = k.oid JOIN pg_class f ON f.oid = x.conrelid
+             WHERE x.contype = 'f' AND x.conparentid = 0 AND k.relowner IN (SELECT t.oid FROM t)
          UNION ALL SELECT p.proowner, format('DROP TRIGGER %I ON %s', x.tgname, k.oid::regclass)
              FROM k JOIN pg_trigger x ON x.tgrelid = k.oid JOIN pg_proc p ON p.oid = x.tgfoid
              WHERE NOT x.tgisinternal AND k.relowner IN (SELECT t.oid FROM t))
-     SELECT format('%s may create functions in schema {schema} or owns objects there, and so could run code as %s; %s',
+     SELECT format('%s may create functions in schema {schema} or owns or references objects there, and so could run code as %s; %s',
              CASE c.role WHEN 0 THEN 'every role' ELSE 'role ' || pg_get_userbyid(coalesce(r.oid, c.role))::text END,
              pg_get_userbyid(a.oid), coalesce('run `' || c.remedy || '`' || CASE WHEN c.remedy LIKE 'ALTER SCHEMA %' AND EXISTS (SELECT FROM t)
                  THEN format(', or make %s the owner of the tables and functions there and connect as that role,',

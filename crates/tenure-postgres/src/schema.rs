@@ -39,6 +39,7 @@ const STEPS: &[Step] = &[
     Step { name: "0019_granted", sql: include_str!("migrations/0019_granted.sql") },
     Step { name: "0020_formed", sql: include_str!("migrations/0020_formed.sql") },
     Step { name: "0021_proved", sql: include_str!("migrations/0021_proved.sql") },
+    Step { name: "0022_refused", sql: include_str!("migrations/0022_refused.sql") },
 ];
 
 /// How long bringing the schema up to date may take. Whoever has very many jobs may need that.

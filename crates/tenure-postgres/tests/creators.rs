@@ -111,24 +111,71 @@ async fn both_remedies_work_if_a_group_owns_the_schema_and_a_member_the_tables()
 
 /// The tables of a migration would get the right, and every connection would refuse them.
 #[tokio::test]
-async fn default_privileges_that_let_others_create_triggers_fail_the_migration() {
+async fn default_privileges_that_let_others_create_triggers_or_foreign_keys_fail_the_migration() {
+    for privileges in ["ALL", "REFERENCES"] {
+        refuse_default_privileges(privileges).await;
+    }
+}
+
+async fn refuse_default_privileges(privileges: &str) {
     let s = schema();
     let admin = user(&server().url()).await;
     let (alice, shop) = (format!("alice_of_{s}"), format!("shop_of_{s}"));
     let make = format!(
         "CREATE ROLE {alice} LOGIN; GRANT CREATE ON DATABASE postgres TO {alice}; CREATE ROLE {shop};
-         ALTER DEFAULT PRIVILEGES FOR ROLE {alice} GRANT ALL ON TABLES TO {shop}"
+         ALTER DEFAULT PRIVILEGES FOR ROLE {alice} GRANT {privileges} ON TABLES TO {shop}"
     );
     admin.batch_execute(&make).await.unwrap();
     let sql = migration(&url_of(&alice), options(&s)).await.unwrap().sql;
     assert!(user(&url_of(&alice)).await.batch_execute(&sql).await.is_err());
     let reason = migrate(&url_of(&alice), options(&s), None).await.unwrap_err().to_string();
     let remedy = reason.split('`').nth(1).unwrap();
-    let expected = format!("ALTER DEFAULT PRIVILEGES FOR ROLE {alice} REVOKE TRIGGER ON TABLES FROM {shop}");
+    let expected =
+        format!("ALTER DEFAULT PRIVILEGES FOR ROLE {alice} REVOKE TRIGGER, REFERENCES ON TABLES FROM {shop}");
     assert_eq!(remedy, expected, "{reason}");
     admin.batch_execute(remedy).await.unwrap();
     migrate(&url_of(&alice), options(&s), None).await.unwrap();
     status(&url_of(&alice), options(&s)).await.unwrap();
+}
+
+/// PostgreSQL checks a foreign key, and so calls its casts, as the owner of the referenced table.
+#[tokio::test]
+async fn a_schema_that_others_may_reference_is_refused_until_no_foreign_key_is_there() {
+    let s = schema();
+    opens(&s).await;
+    let admin = user(&server().url()).await;
+    let shop = login(&admin, &s, "shop", &[]).await;
+    let (role, own) = (format!("shop_of_{s}"), format!("own_of_{s}"));
+    let make = format!(
+        "CREATE SCHEMA {own} AUTHORIZATION {role}; GRANT ALL ON ALL TABLES IN SCHEMA {s} TO {role};
+         REVOKE TRIGGER ON ALL TABLES IN SCHEMA {s} FROM {role}"
+    );
+    admin.batch_execute(&make).await.unwrap();
+    let set = format!(
+        "CREATE TYPE {own}.k AS ENUM ('a');
+         CREATE FUNCTION {own}.trap({own}.k) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE 'running as %', current_user; END $$;
+         CREATE CAST ({own}.k AS int) WITH FUNCTION {own}.trap({own}.k) AS IMPLICIT;
+         CREATE TABLE {own}.child (r {own}.k REFERENCES {s}.migration (number))"
+    );
+    shop.batch_execute(&set).await.unwrap();
+    let trapped = shop.batch_execute(&format!("INSERT INTO {own}.child VALUES ('a')")).await.unwrap_err();
+    assert_eq!(trapped.as_db_error().unwrap().message(), "running as postgres");
+    for expected in [
+        format!("ALTER TABLE {own}.child DROP CONSTRAINT child_r_fkey"),
+        format!("REVOKE TRIGGER, REFERENCES ON ALL TABLES IN SCHEMA {s} FROM {role}"),
+    ] {
+        let reason = refusal(&s).await;
+        assert!(reason.starts_with(&format!("role {role} may ")), "{reason}");
+        let remedy = reason.split('`').nth(1).unwrap();
+        assert_eq!(remedy, expected, "{reason}");
+        admin.batch_execute(remedy).await.unwrap();
+    }
+    opens(&s).await;
+    admin.batch_execute(&format!("GRANT REFERENCES (number) ON {s}.migration TO PUBLIC")).await.unwrap();
+    let reason = refusal(&s).await;
+    assert!(reason.starts_with("every role may "), "{reason}");
+    admin.batch_execute(reason.split('`').nth(1).unwrap()).await.unwrap();
+    opens(&s).await;
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ pub(crate) async fn login(admin: &Client, schema: &str, who: &str, functions: &[
     user(&server().url().replace("postgres@", &format!("{role}@"))).await
 }
 
-async fn is_done(client: &Client, call: &str) -> bool {
+pub(crate) async fn is_done(client: &Client, call: &str) -> bool {
     client.query_one(&format!("SELECT {call}"), &[]).await.unwrap().get(0)
 }
 
@@ -313,7 +313,7 @@ async fn a_granted_role_does_not_pass_by_a_limit() {
     store.close().await.unwrap();
 }
 
-async fn opened(schema: &str) -> Arc<PostgresStore> {
+pub(crate) async fn opened(schema: &str) -> Arc<PostgresStore> {
     PostgresStore::open(&server().url(), options(schema), None).await.unwrap()
 }
 

@@ -30,6 +30,7 @@ mod ordinary;
 mod outage;
 mod pooler;
 mod processes;
+mod refused;
 mod restored;
 mod runtimes;
 mod several;

@@ -26,7 +26,7 @@ async fn produce(store: Arc<PostgresStore>, stop: Arc<AtomicBool>, chance: u64) 
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
         number += 1;
-        let batch = jobs(20, chance << 16 | number);
+        let batch = jobs(5, chance << 16 | number);
         let ids: Vec<JobId> = batch.iter().map(|job| job.id).collect();
         match store.enqueue(batch).await {
             Ok(_) => acknowledged.extend(ids),

@@ -196,7 +196,7 @@ async fn a_role_that_could_make_the_schema_does_not_use_that_of_another_role() {
     migrate(&url_of(&role), options(&s), None).await.unwrap();
     let set = format!(
         "GRANT ALL ON SCHEMA {s} TO PUBLIC; REVOKE CREATE ON SCHEMA {s} FROM PUBLIC; GRANT ALL ON ALL TABLES IN SCHEMA {s} TO PUBLIC;
-         REVOKE TRIGGER ON ALL TABLES IN SCHEMA {s} FROM PUBLIC;
+         REVOKE TRIGGER, REFERENCES ON ALL TABLES IN SCHEMA {s} FROM PUBLIC;
          GRANT ALL ON ALL SEQUENCES IN SCHEMA {s} TO PUBLIC; GRANT ALL ON ALL FUNCTIONS IN SCHEMA {s} TO PUBLIC;
          CREATE FUNCTION loot_{s}.trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM loot_{s}.spring(); RETURN NEW; END $$;
          CREATE TRIGGER trap BEFORE INSERT ON {s}.meta FOR EACH ROW EXECUTE FUNCTION loot_{s}.trap();

@@ -12,6 +12,8 @@ pub enum Inherited {
         only: Option<Vec<String>>,
         /// The host's own that are handed on all the same.
         also: Vec<String>,
+        /// Variables in which the host has found its secrets. A program finds them only if `also` names them.
+        withheld: Vec<String>,
     },
     /// All but these, for a program that its caller could have begun himself, with everything that he has.
     AllBut(Vec<String>),
@@ -72,7 +74,7 @@ const NEEDED: [&str; 14] = [
 
 impl Default for Inherited {
     fn default() -> Self {
-        Self::Guarded { only: None, also: Vec::new() }
+        Self::Guarded { only: None, also: Vec::new(), withheld: Vec::new() }
     }
 }
 
@@ -83,10 +85,11 @@ impl Inherited {
         // Whatever is no text has no name that is listed anywhere.
         let name = name.to_string_lossy();
         match self {
-            Self::Guarded { only, also } => {
+            Self::Guarded { only, also, withheld } => {
                 let is_wanted =
                     only.as_ref().is_none_or(|only| is_one_of(&name, &NEEDED) || is_one_of(&name, only));
-                is_one_of(&name, also) || (is_wanted && !is_the_hosts(&name))
+                let is_the_hosts = is_the_hosts(&name) || withheld.iter().any(|withheld| *withheld == name);
+                is_one_of(&name, also) || (is_wanted && !is_the_hosts)
             }
             Self::AllBut(names) => !is_one_of(&name, names),
         }
@@ -148,11 +151,23 @@ mod tests {
         let named = Inherited::Guarded {
             only: Some(names(&["SMTP_*", "LEVEL", "*", "TENURE_TOKEN"])),
             also: Vec::new(),
+            withheld: Vec::new(),
         };
         assert!(has(&named, "SMTP_PASSWORD") && has(&named, "PATH") && !has(&named, "TENURE_TOKEN"));
-        let few = Inherited::Guarded { only: Some(names(&["LEVEL"])), also: names(&["TENURE_URL"]) };
+        let few = Inherited::Guarded {
+            only: Some(names(&["LEVEL"])),
+            also: names(&["TENURE_URL"]),
+            withheld: Vec::new(),
+        };
         assert!(has(&few, "LEVEL") && has(&few, "LC_ALL") && has(&few, "TENURE_URL"));
         assert!(!has(&few, "LEVELS") && !has(&few, "SMTP_PASSWORD") && !has(&few, "TENURE_TOKEN"));
+    }
+
+    #[test]
+    fn a_variable_with_a_secret_of_the_host_stays_with_it_unless_it_is_passed_by_name() {
+        let (only, withheld) = (Some(names(&["JOBS_*"])), names(&["JOBS_DB", "JOBS_KEY"]));
+        let some = Inherited::Guarded { only, also: names(&["JOBS_KEY"]), withheld };
+        assert!(!has(&some, "JOBS_DB") && has(&some, "JOBS_KEY") && has(&some, "JOBS_DBS"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use tenure_sim::{Setup, StoreKind};
 
 /// Seeds that run twice on the memory store.
-const SEEDS: u64 = 6;
+const SEEDS: u64 = 3;
 /// Seeds that run twice on SQLite, which takes longer.
 const SQLITE_SEEDS: u64 = 2;
 

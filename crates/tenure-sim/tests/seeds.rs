@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use tenure_sim::{Probe, StoreKind, Summary, report};
 
 /// Seeds that every run of the tests includes.
-const SEEDS: u64 = 120;
+const SEEDS: u64 = 50;
 /// Seeds that `--long` adds.
 const MORE_SEEDS: u64 = 1_000;
 /// Seeds that every run of the tests includes on SQLite, which takes four times as long.
-const SQLITE_SEEDS: u64 = 6;
+const SQLITE_SEEDS: u64 = 4;
 /// Seeds that `--long` runs on SQLite.
 const MORE_SQLITE_SEEDS: u64 = 500;
 /// Minimum number of refused late writes per seed, on average. With fewer, the simulation proves nothing about them.

@@ -13,7 +13,7 @@ use tenure_sqlite::{Durability, Options, SqliteStore};
 use tenure_store::{Clock, Store};
 
 /// One random history in so many is looked at after each step.
-const CLOSE_LOOKS: u64 = 50;
+const CLOSE_LOOKS: u64 = 20;
 
 /// Makes each store on a file of its own; the directory goes with the process.
 struct Files {
@@ -36,7 +36,7 @@ impl Maker for Files {
     }
 
     fn histories(&self) -> u64 {
-        100
+        40
     }
 
     fn steps_per_look(&self, seed: u64) -> usize {

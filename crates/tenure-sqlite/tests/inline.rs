@@ -19,7 +19,7 @@ impl Maker for InMemory {
 
     /// The transactions are those of a file, which goes through more histories.
     fn histories(&self) -> u64 {
-        10
+        5
     }
 
     fn steps_per_look(&self, _seed: u64) -> usize {

@@ -13,6 +13,7 @@ mod bulletin;
 mod chance;
 mod clock;
 mod copying;
+mod correction;
 mod encryption;
 pub mod engine;
 mod fault;
@@ -45,6 +46,7 @@ pub use copying::{
     Copied, CopiedJob, CopiedLimit, CopiedQueue, Copies, CopyEnd, CopyRefusal, InTheWay, Item, KeyHold, Rest,
     Totals, copy,
 };
+pub use correction::ClockCorrection;
 pub use encryption::{Encryption, KeyCounts, Rotated};
 pub use fault::{Fault, FaultCause};
 pub use faulty::{Faults, FaultyStore, Tally};

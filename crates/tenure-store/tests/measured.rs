@@ -13,6 +13,11 @@ impl Maker for Measured {
             async move { Arc::new(MeasuredStore::new(Arc::new(MemoryStore::new(clock)))) as Arc<dyn Store> },
         )
     }
+
+    /// The calls are those of the store in memory, which goes through more histories.
+    fn histories(&self) -> u64 {
+        5
+    }
 }
 
 fn main() -> std::process::ExitCode {

@@ -86,7 +86,7 @@ async fn as_many_workers_are_counted_as_are_listed() {
     claim(&site, "mail").await;
     let id = site.tenure.remote().draw_worker();
     let kinds = Some(vec![tenure::Kind::new("tenure.webhooks").unwrap()]);
-    let serves = tenure::Serves { queue: tenure::QueueName::default(), kinds, slots: 1 };
+    let serves = tenure::Serves { queue: tenure::QueueName::default(), kinds, slots: 1, all_waiting: false };
     site.tenure.store().announce(id, "tenure serve", 1, &[serves], Duration::from_secs(60)).await.unwrap();
     assert!(site.get("/ui/").await.contains("Workers online</span><span class=\"value succeeded\">1<"));
     let page = site.get("/ui/workers").await;

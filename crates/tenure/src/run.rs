@@ -8,7 +8,7 @@ use tenure_core::{Fence, Invalid, Job as JobRecord, JobId, Output, Progress, Tim
 use tenure_sqlite::rusqlite::Connection;
 use tenure_sqlite::{CheckInError, check_job};
 
-use crate::worker::{Control, Reports};
+use crate::worker::{Control, Reports, Waiter};
 use crate::{Moment, Pass, Tenure};
 
 /// An attempt that begins so soon after its job was enqueued is not past due for that.
@@ -63,6 +63,12 @@ impl<App> Run<App> {
     /// It runs under this lease as well.
     pub(crate) fn under(&self, pass: Pass) {
         let _ = self.inner.singleton.set(pass);
+    }
+
+    /// The attempt, as its handler's waits for other jobs are noted with it.
+    pub(crate) fn waiter(&self) -> Waiter {
+        let Inner { tenure, job, control, .. } = &*self.inner;
+        Waiter::new(Arc::clone(control), Arc::clone(job), Arc::clone(tenure.store()))
     }
 
     /// Returns the lease of a singleton, if the kind is one.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tenure_core::{AppUse, Timestamp};
-use tenure_store::{Chance, Fault, Store};
+use tenure_store::{Chance, ClockCorrection, Fault, Store};
 use tokio::task::JoinHandle;
 
 use crate::app::claim_again;
@@ -17,8 +17,8 @@ const PRUNE_ROUNDS: u32 = 60;
 const CLAIM_ROUNDS: u32 = 600;
 const BETWEEN_FULL_STEPS: Duration = Duration::from_millis(10);
 
-/// A task that prunes finished jobs, old notes of the ledger and old records of slots, and takes lapsed jobs. Ends when
-/// dropped.
+/// A task that prunes finished jobs, old notes of the ledger and old records of slots, takes lapsed jobs, and makes jobs due
+/// that a clock accepted that was ahead. Ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Tender {
     task: JoinHandle<()>,
@@ -53,6 +53,7 @@ impl Drop for Tender {
 async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
     let (mut wait, mut told) = (Duration::ZERO, false);
     let (mut until_pruned, mut until_claim) = (0_u32, CLAIM_ROUNDS);
+    let mut correction = ClockCorrection::default();
     loop {
         let Some(clock) = store.upgrade().map(|store| store.clock()) else { return };
         clock.sleep(wait).await;
@@ -64,6 +65,10 @@ async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
         }
         until_claim = until_claim.saturating_sub(1);
         let mut outcome = store.tend().await.map(|step| step.more);
+        // After the step, because a store may learn by it what its server's clock shows.
+        if let Ok(more) = outcome {
+            outcome = correction.step(&*store).await.map(|more_jobs| more || more_jobs);
+        }
         if until_pruned == 0 && outcome.is_ok() {
             let pruned = prune(&*store, clock.now(), &chores).await;
             until_pruned = if matches!(pruned, Ok(true)) { 1 } else { PRUNE_ROUNDS };

@@ -7,6 +7,7 @@ use tenure_core::{End, Job as JobRecord, JobId, Output, State};
 use tenure_store::{Event, Happening};
 use tokio::sync::broadcast::error::RecvError;
 
+use crate::worker::Waiting;
 use crate::{Error, Job, Tenure};
 
 /// Events are hints and may be lost, as when another program ends the job: now and then the job
@@ -28,6 +29,9 @@ pub struct Ended {
 impl Tenure {
     /// Waits until a job has ended. Bound it with your own timeout.
     ///
+    /// A handler that waits keeps its slot. If all slots of a queue wait for jobs of that queue, none of them starts,
+    /// and the worker logs a warning.
+    ///
     /// # Errors
     /// [`Error::NotFound`] if the job does not exist or is deleted during the wait, or a fault.
     pub async fn wait(&self, id: JobId) -> Result<Ended, Error> {
@@ -35,11 +39,13 @@ impl Tenure {
         let mut events = self.events();
         let mut others = self.store().others();
         let mut look = FIRST_LOOK;
+        let waiting = Waiting::new(self.store(), id);
         loop {
             let job = self.jobs().get(id).await?;
             if let State::Finished { end, .. } = job.state {
                 return Ok(Ended { end, job });
             }
+            waiting.note(&job, self.now());
             let heard = async {
                 loop {
                     match events.recv().await {

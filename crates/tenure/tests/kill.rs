@@ -1,4 +1,4 @@
-//! A real process enqueues and works on a file and is killed (-9) two hundred times; now and then two
+//! A real process enqueues and works on a file and is killed (-9) again and again; now and then two
 //! processes do, at once.
 //!
 //! What it acknowledged it wrote to its parent; what its handlers did they appended to a log that
@@ -21,7 +21,9 @@ use common::Plain;
 use tenure::{Chance, Draft, Failed, JobId, Run, StateName, SystemClock, Tenure, Worker};
 use tenure_store::Clock;
 
-const KILLS: usize = 200;
+const KILLS: usize = 40;
+/// With `--long`.
+const MORE_KILLS: usize = 200;
 const FOLDER: &str = "TENURE_KILL_TEST_FOLDER";
 const LEASE: Duration = Duration::from_secs(1);
 
@@ -129,14 +131,24 @@ fn work_and_die(folder: &Path, chance: &Chance) -> Vec<JobId> {
 }
 
 #[test]
+fn killed_forty_times_nothing_acknowledged_is_lost_and_no_ownership_works_twice() {
+    killed(KILLS);
+}
+
+#[test]
+#[ignore = "takes a minute: `cargo xtask test --long`"]
 fn killed_two_hundred_times_nothing_acknowledged_is_lost_and_no_ownership_works_twice() {
+    killed(MORE_KILLS);
+}
+
+fn killed(kills: usize) {
     let folder = tempfile::tempdir().unwrap();
     let chance = Chance::seeded(20_261_121);
     let mut acknowledged = BTreeSet::new();
-    for _ in 0..KILLS {
+    for _ in 0..kills {
         acknowledged.extend(work_and_die(folder.path(), &chance));
     }
-    assert!(acknowledged.len() > KILLS * 10, "the test must have something to lose: {}", acknowledged.len());
+    assert!(acknowledged.len() > kills * 10, "the test must have something to lose: {}", acknowledged.len());
 
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(finish_and_check(folder.path(), &acknowledged));

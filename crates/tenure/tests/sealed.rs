@@ -23,6 +23,11 @@ impl Maker for Sealed {
     fn steps_per_look(&self, _seed: u64) -> usize {
         RARELY
     }
+
+    /// The store in memory goes through more histories.
+    fn histories(&self) -> u64 {
+        20
+    }
 }
 
 fn main() -> std::process::ExitCode {

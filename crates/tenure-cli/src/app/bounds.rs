@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tenure_apps::{App, Limits};
 use tenure_program::{Account, Confinement, Enforcement, Inherited, Rights, Sandbox};
 
-use super::place::Copy;
+use super::place::{Copy, own_names};
 use crate::program::{BEST_EFFORT, confinement, of_processes, rights};
 
 /// What the operator of a host says of all its programs.
@@ -26,7 +26,11 @@ pub(super) struct Bounds {
 impl Bounds {
     /// What this app finds of the host's environment.
     pub(super) fn inherits(&self, app: &App) -> Inherited {
-        Inherited::Guarded { only: app.settings.env_from.clone(), also: self.pass_env.clone() }
+        Inherited::Guarded {
+            only: app.settings.env_from.clone(),
+            also: self.pass_env.clone(),
+            withheld: crate::secrets::variables(),
+        }
     }
 
     /// Returns the limits of this app: of each limit, the lower one.
@@ -79,8 +83,16 @@ impl Bounds {
         Ok(confined)
     }
 
-    /// Checks that this machine can confine the app as its settings require. If not, the app cannot run, or gets a note.
+    /// Checks that this machine can confine the app as its settings require. If not, the app cannot run, or gets a note. The
+    /// copy for another user must not be that of a link.
     pub(super) fn check(&self, app: &mut App) {
+        let is_link = app.folder.ancestors().take(own_names(app)).any(Path::is_symlink);
+        if is_link
+            && app.settings.is_in_place != Some(true)
+            && self.user(app).is_ok_and(|user| user.is_some())
+        {
+            app.wrong.push("its folder is a symbolic link, and it runs as another user".to_owned());
+        }
         match self.confinement_of(app).and_then(|confined| confined.check()) {
             Ok(notes) => app.notes.extend(notes),
             Err(why) if app.settings.user.is_some() => app.wrong.push(why),

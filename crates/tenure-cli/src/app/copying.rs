@@ -1,12 +1,17 @@
 //! Copying a folder within bounds, and removing one whatever it holds.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
 use tenure_program::Account;
 
 use super::links::leads_out;
@@ -28,6 +33,9 @@ pub(super) enum Outward {
     Refused,
 }
 
+/// Flags that open a folder.
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
 struct Copying<'a> {
     top: &'a Path,
     outward: Outward,
@@ -36,38 +44,77 @@ struct Copying<'a> {
     bytes: u64,
 }
 
-/// Copies files, folders and links; what is none of them, such as a pipe, is left out. Ends early if told to stop.
+/// Copies files, folders and links; what is none of them, such as a pipe, is left out. Ends early if told to stop. The
+/// last `own` names of the path `from` must be folders, not links.
 ///
 /// # Errors
 /// More files or bytes than a copy may have, a link that may not be, or what the system says.
-pub(super) fn copy(from: &Path, to: &Path, outward: Outward, stop: &AtomicBool) -> io::Result<()> {
-    Copying { top: from, outward, stop, files: 0, bytes: 0 }.folder(from, to, 0)
+pub(super) fn copy(
+    (from, own): (&Path, usize),
+    to: &Path,
+    outward: Outward,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let top = open_top(from, own)?;
+    Copying { top: from, outward, stop, files: 0, bytes: 0 }.folder(&top, from, to, 0)
+}
+
+/// Opens a folder without following links in the last `own` names of its path.
+fn open_top(path: &Path, own: usize) -> io::Result<OwnedFd> {
+    let mut names: Vec<&OsStr> = Vec::new();
+    let mut above = path;
+    while let (true, Some(name), Some(parent)) = (names.len() < own, above.file_name(), above.parent()) {
+        names.push(name);
+        above = parent;
+    }
+    let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+    let start = openat(CWD, above, FOLDER, Mode::empty())?;
+    names.into_iter().rev().try_fold(start, |folder, name| open_folder(&folder, name, path))
+}
+
+/// Opens a folder in another one. Its path may have become a link since the other one was listed.
+fn open_folder(parent: &OwnedFd, name: &OsStr, path: &Path) -> io::Result<OwnedFd> {
+    let opened = openat(parent, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
+    opened.map_err(|error| match error {
+        Errno::NOTDIR | Errno::LOOP => {
+            io::Error::other(format!("{}: a symbolic link, or not a folder", path.display()))
+        }
+        error => error.into(),
+    })
 }
 
 impl Copying<'_> {
-    fn folder(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+    /// Copies the open folder `from`. Its `path` is for messages and links: another user could replace any part of it.
+    fn folder(&mut self, from: &OwnedFd, path: &Path, to: &Path, depth: usize) -> io::Result<()> {
         if depth == DEEPEST {
-            return refuse(format!("{}: folders are nested more than {DEEPEST} deep", from.display()));
+            return refuse(format!("{}: folders are nested more than {DEEPEST} deep", path.display()));
         }
         fs::create_dir_all(to)?;
-        for entry in fs::read_dir(from)? {
+        for entry in Dir::read_from(from)? {
             let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
             if self.stop.load(Ordering::Relaxed) {
                 return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped"));
             }
             self.files += 1;
             if self.files > MOST_FILES {
-                return refuse(format!("{}: more than {MOST_FILES} files", from.display()));
+                return refuse(format!("{}: more than {MOST_FILES} files", path.display()));
             }
-            let (path, to, kind) = (entry.path(), to.join(entry.file_name()), entry.file_type()?);
+            let (path, to, found) =
+                (path.join(name), to.join(name), statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?);
+            let kind = FileType::from_raw_mode(found.st_mode);
             if kind.is_dir() {
-                self.folder(&path, &to, depth + 1)?;
+                self.folder(&open_folder(from, name, &path)?, &path, &to, depth + 1)?;
             } else if kind.is_symlink() {
-                self.link(&path, &to)?;
+                let target = readlinkat(from, name, Vec::new())?;
+                self.link(Path::new(OsStr::from_bytes(target.to_bytes())), &path, &to)?;
             } else if kind.is_file() {
                 // Before and after: it may grow while it is copied.
-                self.has_room(&path, entry.metadata()?.len())?;
-                self.bytes += copy_file(&path, &to)?;
+                self.has_room(&path, u64::try_from(found.st_size).unwrap_or(u64::MAX))?;
+                self.bytes += copy_file((from, name), &path, &to)?;
                 self.has_room(&path, 0)?;
             }
         }
@@ -85,8 +132,7 @@ impl Copying<'_> {
         ))
     }
 
-    fn link(&self, path: &Path, to: &Path) -> io::Result<()> {
-        let target = fs::read_link(path)?;
+    fn link(&self, target: &Path, path: &Path, to: &Path) -> io::Result<()> {
         if !leads_out(self.top, path) {
             return symlink(target, to);
         }
@@ -115,13 +161,13 @@ pub(super) fn give(path: &Path, user: &Account) -> io::Result<()> {
 
 /// Copies the content of a file, and its permissions without the set-user-ID, set-group-ID and sticky bits. The copy may have
 /// another owner: with these bits it would run with that owner's rights.
-fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
-    // The path may have become a link or a pipe since its folder was listed.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut source = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(from)?;
+fn copy_file((folder, name): (impl AsFd, &OsStr), path: &Path, to: &Path) -> io::Result<u64> {
+    // The name may have become that of a link or a pipe since the folder was listed.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut source = File::from(openat(folder, name, flags, Mode::empty())?);
     let found = source.metadata()?;
     if !found.is_file() {
-        return refuse(format!("{}: no longer a file", from.display()));
+        return refuse(format!("{}: no longer a file", path.display()));
     }
     let mut target = files::private_file().create_new(true).open(to)?;
     let bytes = io::copy(&mut source, &mut target)?;
@@ -156,8 +202,12 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 fn open_up(top: &Path) -> io::Result<()> {
     let mut folders: Vec<PathBuf> = vec![top.to_owned()];
     while let Some(folder) = folders.pop() {
-        let mode = folder.symlink_metadata()?.permissions().mode();
-        fs::set_permissions(&folder, fs::Permissions::from_mode(mode | 0o700))?;
+        let found = folder.symlink_metadata()?;
+        // Its owner could replace it by a link, and the permissions of the link's target would change.
+        if !found.is_dir() || found.uid() != geteuid().as_raw() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        fs::set_permissions(&folder, fs::Permissions::from_mode(found.permissions().mode() | 0o700))?;
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
@@ -189,12 +239,13 @@ mod tests {
         symlink("../file", from.join("below/within")).unwrap();
         symlink("../../shared", from.join("below/without")).unwrap();
         symlink("nowhere", from.join("dangling")).unwrap();
-        copy(&from, &to, Outward::Kept, &GO).unwrap();
+        copy((&from, 1), &to, Outward::Kept, &GO).unwrap();
         fs::write(to.join("file"), "of the copy").unwrap();
         assert_eq!(fs::read_to_string(to.join("below/within")).unwrap(), "of the copy");
         assert_eq!(fs::read_to_string(to.join("below/without")).unwrap(), "shared");
         assert_eq!(fs::read_link(to.join("dangling")).unwrap(), Path::new("nowhere"));
-        let refused = copy(&from, &root.path().join("other"), Outward::Refused, &GO).unwrap_err().to_string();
+        let refused =
+            copy((&from, 1), &root.path().join("other"), Outward::Refused, &GO).unwrap_err().to_string();
         assert!(refused.contains("below/without") && refused.contains("leads out"), "{refused}");
     }
 
@@ -202,9 +253,10 @@ mod tests {
     fn a_link_that_leads_out_through_another_link_is_refused_as_well() {
         let (root, from, to) = stand();
         symlink("..", from.join("below/up")).unwrap();
-        copy(&from, &to, Outward::Refused, &GO).unwrap();
+        copy((&from, 1), &to, Outward::Refused, &GO).unwrap();
         symlink("below/up/../shared", from.join("leak")).unwrap();
-        let refused = copy(&from, &root.path().join("other"), Outward::Refused, &GO).unwrap_err().to_string();
+        let refused =
+            copy((&from, 1), &root.path().join("other"), Outward::Refused, &GO).unwrap_err().to_string();
         assert!(refused.contains("leak: the link leads out"), "{refused}");
     }
 
@@ -213,7 +265,7 @@ mod tests {
         let (_root, from, to) = stand();
         // It takes no room: nobody has written to it.
         fs::File::create(from.join("large")).unwrap().set_len(MOST_BYTES + 1).unwrap();
-        let refused = copy(&from, &to, Outward::Kept, &GO).unwrap_err().to_string();
+        let refused = copy((&from, 1), &to, Outward::Kept, &GO).unwrap_err().to_string();
         assert!(
             refused.contains("large") && refused.contains("2048 MiB") && refused.contains("is_in_place"),
             "{refused}"
@@ -229,7 +281,7 @@ mod tests {
             fs::set_permissions(from.join(name), fs::Permissions::from_mode(mode)).unwrap();
         }
         for (to, outward) in [(to, Outward::Kept), (root.path().join("deployed"), Outward::Refused)] {
-            copy(&from, &to, outward, &GO).unwrap();
+            copy((&from, 1), &to, outward, &GO).unwrap();
             let mode = |name: &str| to.join(name).metadata().unwrap().permissions().mode() & 0o7777;
             assert_eq!([mode("program"), mode("below/sticky"), mode("open")], [0o755, 0o640, 0o777]);
         }
@@ -240,20 +292,63 @@ mod tests {
         let (root, from, _) = stand();
         fs::write(root.path().join("secret"), "secret").unwrap();
         symlink(root.path().join("secret"), from.join("link")).unwrap();
-        assert!(copy_file(&from.join("link"), &root.path().join("copy")).is_err());
+        assert!(copy_file((CWD, from.join("link").as_os_str()), &from, &root.path().join("copy")).is_err());
         let pipe = from.join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
-        let refused = copy_file(&pipe, &root.path().join("copy")).unwrap_err().to_string();
+        let refused =
+            copy_file((CWD, pipe.as_os_str()), &pipe, &root.path().join("copy")).unwrap_err().to_string();
         assert!(refused.contains("no longer a file"), "{refused}");
         assert!(!root.path().join("copy").exists());
+    }
+
+    #[test]
+    fn a_folder_that_became_a_link_is_not_copied() {
+        let (root, from, to) = stand();
+        let secret = root.path().join("secret");
+        fs::create_dir_all(secret.join("below")).unwrap();
+        fs::write(secret.join("below/key"), "secret").unwrap();
+        symlink(&secret, from.join("link")).unwrap();
+        let open = open_top(&from, 1).unwrap();
+        assert!(open_folder(&open, OsStr::new("link"), &from).is_err());
+        for (path, own) in [(from.join("link"), 1), (from.join("link/below"), 2)] {
+            let refused = copy((&path, own), &to, Outward::Kept, &GO).unwrap_err().to_string();
+            assert!(refused.contains("a symbolic link"), "{refused}");
+            copy((&path, own - 1), &root.path().join(format!("followed{own}")), Outward::Kept, &GO).unwrap();
+        }
+        assert!(!to.exists());
+    }
+
+    /// The listed folder stays the one that was opened, although its path leads elsewhere meanwhile.
+    #[test]
+    fn a_folder_that_is_replaced_while_it_is_open_is_copied_as_it_was() {
+        let (root, from, to) = stand();
+        fs::write(from.join("below/file"), "own").unwrap();
+        fs::create_dir(root.path().join("secret")).unwrap();
+        fs::write(root.path().join("secret/file"), "secret").unwrap();
+        let below = open_folder(&open_top(&from, 1).unwrap(), OsStr::new("below"), &from).unwrap();
+        fs::rename(from.join("below"), root.path().join("aside")).unwrap();
+        symlink(root.path().join("secret"), from.join("below")).unwrap();
+        let mut copying = Copying { top: &from, outward: Outward::Kept, stop: &GO, files: 0, bytes: 0 };
+        copying.folder(&below, &from.join("below"), &to, 1).unwrap();
+        assert_eq!(fs::read_to_string(to.join("file")).unwrap(), "own");
     }
 
     #[test]
     fn a_copy_ends_when_it_is_told_to() {
         let (_root, from, to) = stand();
         fs::write(from.join("file"), "").unwrap();
-        let stopped = copy(&from, &to, Outward::Kept, &AtomicBool::new(true)).unwrap_err();
+        let stopped = copy((&from, 1), &to, Outward::Kept, &AtomicBool::new(true)).unwrap_err();
         assert!(stopped.kind() == io::ErrorKind::Interrupted && !to.join("file").exists(), "{stopped}");
+    }
+
+    #[test]
+    fn the_permissions_of_a_link_target_stay() {
+        let (root, from, _) = stand();
+        fs::set_permissions(&from, fs::Permissions::from_mode(0o500)).unwrap();
+        symlink(&from, root.path().join("link")).unwrap();
+        assert!(open_up(&root.path().join("link")).is_err());
+        assert_eq!(from.metadata().unwrap().permissions().mode() & 0o777, 0o500);
+        open_up(&from).unwrap();
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(super) fn deploy(deploy: &Deploy, out: &mut Out) -> Result<(), Failure> {
     let kind = fs::metadata(&deploy.source)
         .map_err(|error| Failure::NotThere(format!("cannot read {source}: {error}")))?;
     let copied = if kind.is_dir() {
-        copying::copy(&deploy.source, &files, Outward::Refused, &AtomicBool::new(false))
+        copying::copy((&deploy.source, 0), &files, Outward::Refused, &AtomicBool::new(false))
     } else if kind.is_file() {
         unpack(&deploy.source, &files)
     } else {
@@ -221,7 +221,7 @@ impl Beside {
 }
 
 /// The folder that has the name of a program: its files may lie one below.
-fn of_its_name(app: &App) -> &Path {
+pub(super) fn of_its_name(app: &App) -> &Path {
     let is_it = |path: &&Path| {
         path.file_name().is_some_and(|name| name == &*app.name)
             && path.parent().and_then(Path::file_name).is_some_and(|sort| sort == app.sort.word())

@@ -11,6 +11,7 @@ use tenure_apps::App;
 use tenure_program::Account;
 
 use super::copying::{self, Outward, remove};
+use super::deploy::of_its_name;
 use super::host::Host;
 use crate::exit::Failure;
 use crate::files;
@@ -85,7 +86,9 @@ impl Places {
         let path = self.work.join(app.sort.word()).join(&app.name).join(run);
         let copy = Copy { path, is_own: true };
         files::create_private_folder(&copy.path)?;
-        copying::copy(&app.folder, &copy.path, Outward::Kept, stop)?;
+        // The other user could replace the program's folder by a link to a folder that only this user can read.
+        let own = user.map_or(0, |_| own_names(app));
+        copying::copy((&app.folder, own), &copy.path, Outward::Kept, stop)?;
         if let Some(user) = user {
             self.open_the_way_to(&copy.path)?;
             copying::give(&copy.path, user)?;
@@ -98,6 +101,11 @@ impl Places {
         let mut above = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.state));
         above.try_for_each(|folder| fs::set_permissions(folder, fs::Permissions::from_mode(0o711)))
     }
+}
+
+/// Returns how many names at the end of the path of an app's folder are its own.
+pub(super) fn own_names(app: &App) -> usize {
+    1 + usize::from(of_its_name(app) != app.folder)
 }
 
 /// Where a run takes place, and where its app keeps what is to be there for the next one. Ends early if it shall stop.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure::apps::{LOST_HOSTS, Standing};
+use tenure::apps::{LOST_HOSTS, Standing, is_run};
 use tenure::{Failed, Run, Stopping};
 use tenure_apps::{App, Environment, Manners, RunWords, Said};
 use tenure_program::{Input, Kept, Program};
@@ -22,6 +22,11 @@ const MOST_ARGUMENTS: usize = 1_000;
 /// Runs the program for this job. Whatever becomes of it is an outcome.
 pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Failed> {
     let host = Arc::clone(run.app());
+    if !is_run(run.job()) {
+        return Err(Failed::for_good(
+            "enqueued as a job: use `tenure app run` or POST /v1/apps/triggered/{name}/run",
+        ));
+    }
     let lost = may_begin(&run, &host, &app).await?;
     forget_old_runs(&host, &app).await;
     let arguments = arguments_of(run.job().args.as_bytes()).map_err(Failed::for_good)?;

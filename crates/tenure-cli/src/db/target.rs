@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// SQLite file or PostgreSQL database (postgres:// URL)
-    #[arg(long, value_name = "FILE|URL")]
+    #[arg(long, value_name = "FILE|URL", value_parser = crate::secrets::database_option())]
     db: String,
     /// PostgreSQL schema
     #[arg(long, alias = "db-schema", value_name = "NAME", default_value = "tenure")]

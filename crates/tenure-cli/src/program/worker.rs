@@ -368,7 +368,11 @@ fn run_for(shared: &Shared, post: &Arc<Post>) -> Option<Went> {
     let program = Program {
         command: shared.command.clone(),
         env: post.job.env(server),
-        inherits: Inherited::Guarded { only: None, also: shared.pass_env.clone() },
+        inherits: Inherited::Guarded {
+            only: None,
+            also: shared.pass_env.clone(),
+            withheld: crate::secrets::variables(),
+        },
         rights: shared.rights,
         limits: shared.limits,
         confinement: shared.confinement.clone(),

@@ -7,8 +7,8 @@ use own_postgres::Server;
 use rustix::process::{Pid, Signal, kill_process};
 use tenure::{Fate, OpenOptions, Origin, Skipped, SlotRecord, Tenure};
 
-use crate::apps::stand::{SOON, Stand, lives, living, until};
-use crate::program::Program;
+use crate::apps::stand::{SOON, Stand, lives, living, said, until};
+use crate::program::{Program, run};
 
 const TICK: &[(&str, &str)] = &[
     ("triggered/tick/run.sh", "echo $JOB_ID >> $OUT/ticks"),
@@ -67,6 +67,29 @@ fn on_store<T>(db: &str, ask: impl AsyncFnOnce(Tenure) -> T) -> T {
     let url = if db.contains("://") { db.to_owned() } else { format!("sqlite://{db}") };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { ask(OpenOptions::new().untended().open(&url).await.unwrap()).await })
+}
+
+/// A client that may enqueue into the queue of a set could otherwise pass any arguments, at any time, to its programs.
+#[test]
+fn a_job_that_no_route_for_programs_created_fails_before_its_program_starts() {
+    let stand = Stand::of(&[("triggered/slow/run.sh", "echo ran $* >> $OUT/slow")]);
+    let _host = stand.host(&["--set", "ops"]);
+    let db = stand.db();
+    let args = [
+        "submit",
+        "ops.slow",
+        r#"{"arguments":["evil"]}"#,
+        "--queue",
+        "ops",
+        "--db",
+        &db,
+        "--write",
+        "--wait=30s",
+    ];
+    let forged = said(&run(&args, stand.root.path()));
+    assert!(forged.code != 0 && stand.left("slow").is_empty(), "{} {}", forged.out, forged.err);
+    let ran = stand.app(&["--set", "ops", "run", "--wait", "slow", "good"]);
+    assert_eq!((ran.code, stand.left("slow").as_str()), (0, "ran good\n"), "{} {}", ran.out, ran.err);
 }
 
 /// T033, T034: two folders shared schedules and singletons in silence, and each replaced those of the other.

@@ -1,4 +1,4 @@
-"""Every page, in both themes, wide and as narrow as a phone: everybody can use it, and nothing is out of place."""
+"""Checks that every page is accessible and fits the screen: light and wide, and dark on a phone."""
 
 from playwright.sync_api import expect
 
@@ -84,24 +84,20 @@ def ground(page):
 
 
 def seen(stage, page, name):
-    """A page is loaded once, and then seen in each width and theme: what depends on neither is judged once."""
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 900 if width > 500 else 844})
-        for theme in ("light", "dark"):
-            where = f"{name} ({theme}, {width})"
-            page.emulate_media(color_scheme=theme)
-            is_first = (theme, width) == ("light", 1280)
-            stage.judged(page, where, None if is_first else COLOURS if theme == "dark" else SIZES)
-            if theme == "light":
-                stage.fits(page, where)
-            stage.shot(page, f"{name.replace('/', '-').replace('?', '-')[:40]}-{theme}-{width}")
+    """Loads a page once, and judges it wide and light, then narrow and dark. Only some rules can differ in the second look."""
+    for theme, width, height, rules in (("light", 1280, 900, None), ("dark", 390, 844, CHANGES)):
+        where = f"{name} ({theme}, {width})"
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=theme)
+        stage.judged(page, where, rules)
+        stage.fits(page, where)
+        stage.shot(page, f"{name.replace('/', '-').replace('?', '-')[:40]}-{theme}-{width}")
     page.set_viewport_size({"width": 1280, "height": 900})
     page.emulate_media(color_scheme="light")
 
 
-# What can be another thing in another theme, and in another width.
-COLOURS = ["color-contrast"]
-SIZES = ["color-contrast", "target-size", "scrollable-region-focusable"]
+# The rules whose results a theme or a width can change.
+CHANGES = ["color-contrast", "target-size", "scrollable-region-focusable"]
 
 
 def in_line(stage, page, what, name):

@@ -9,6 +9,8 @@ use crate::{End, Failure, JobId, Key, Why, invalid, limits};
 const SHOWN_BYTES: usize = 200;
 /// Most jobs or kinds that a reason lists by name.
 const SHOWN_NAMES: usize = 5;
+/// Added if the jobs in all slots wait for other jobs.
+const WAITING: &str = "; they wait for other jobs, so add slots, or a queue for the jobs that they wait for";
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,33 +99,9 @@ impl fmt::Display for Reason {
                 }
                 write!(f, "the workers of its queue have handlers for {}", list(served))
             }
-            Self::SlotsFull { slots: 0, .. } => f.write_str("the workers of its queue have no slots"),
-            Self::SlotsFull { slots: 1, elsewhere: 0, running } => {
-                write!(f, "the only slot of its queue is busy with {}", list(running))
-            }
-            Self::SlotsFull { slots, elsewhere: 0, running } => {
-                write!(f, "all {slots} slots of its queue are busy with {}", list(running))
-            }
-            Self::SlotsFull { slots: 1, running, .. } => {
-                write!(
-                    f,
-                    "the only slot of its worker is busy with a job of another queue: {}",
-                    list(running)
-                )
-            }
-            Self::SlotsFull { slots, elsewhere, running } if elsewhere == slots => {
-                write!(
-                    f,
-                    "all {slots} slots of its workers are busy with jobs of other queues: {}",
-                    list(running)
-                )
-            }
-            Self::SlotsFull { slots, elsewhere, running } => {
-                write!(
-                    f,
-                    "all {slots} slots of its workers are busy, {elsewhere} of them with jobs of other queues: {}",
-                    list(running)
-                )
+            Self::SlotsFull { slots, elsewhere, running, waiting } => {
+                write_slots(f, *slots, *elsewhere, running)?;
+                if *waiting { f.write_str(WAITING) } else { Ok(()) }
             }
             Self::Next { ahead: 0 } => f.write_str("it is next in line"),
             Self::Next { ahead: 1 } => f.write_str("1 job is ahead of it in line"),
@@ -131,6 +109,26 @@ impl fmt::Display for Reason {
                 let or_more = if is_page(*ahead) { " or more" } else { "" };
                 write!(f, "{ahead}{or_more} jobs are ahead of it in line")
             }
+        }
+    }
+}
+
+/// Names the jobs in all slots.
+fn write_slots(f: &mut fmt::Formatter<'_>, slots: u32, elsewhere: u32, running: &[JobId]) -> fmt::Result {
+    let jobs = list(running);
+    match (slots, elsewhere) {
+        (0, _) => f.write_str("the workers of its queue have no slots"),
+        (1, 0) => write!(f, "the only slot of its queue is busy with {jobs}"),
+        (_, 0) => write!(f, "all {slots} slots of its queue are busy with {jobs}"),
+        (1, _) => write!(f, "the only slot of its worker is busy with a job of another queue: {jobs}"),
+        _ if elsewhere == slots => {
+            write!(f, "all {slots} slots of its workers are busy with jobs of other queues: {jobs}")
+        }
+        _ => {
+            write!(
+                f,
+                "all {slots} slots of its workers are busy, {elsewhere} of them with jobs of other queues: {jobs}"
+            )
         }
     }
 }

@@ -25,7 +25,7 @@ fn host_of(number: u8) -> HostId {
 /// A host that serves nothing but the queue, with all its slots, and is idle.
 fn serving(number: u8, kinds: Option<&[&str]>, slots: u32) -> Serving {
     let kinds = kinds.map(|kinds| kinds.iter().map(|name| kind(name)).collect());
-    let serves = vec![Serves { queue: queue("out"), kinds, slots }];
+    let serves = vec![Serves { queue: queue("out"), kinds, slots, all_waiting: false }];
     Serving { host: host_of(number), slots, serves, running: 0, elsewhere: 0 }
 }
 
@@ -187,7 +187,7 @@ fn slots_of_all_hosts_count_and_never_overflow() {
     assert_eq!(explain(&wide, at(NOW)), Reason::Next { ahead: 0 });
     let full = vec![busy(1, (7, 7), (7, most)), busy(2, (most, most), (9, most))];
     let wide = Standing { serving: full, running: vec![], ..standing(waiting()) };
-    let reason = Reason::SlotsFull { slots: most, elsewhere: most, running: vec![] };
+    let reason = Reason::SlotsFull { slots: most, elsewhere: most, running: vec![], waiting: false };
     assert_eq!(explain(&wide, at(NOW)), reason);
 }
 
@@ -231,7 +231,30 @@ fn slots_of_hosts_without_a_handler_for_the_kind_do_not_count() {
     running.extend(at_work(2, false, &[2]));
     let unable = Serving { running: 1, ..serving(2, Some(&["sms"]), 9) };
     let stands = Standing { serving: vec![able, unable], running, ..standing(waiting()) };
-    let reason = Reason::SlotsFull { slots: 1, elsewhere: 0, running: ids(1) };
+    let reason = Reason::SlotsFull { slots: 1, elsewhere: 0, running: ids(1), waiting: false };
+    assert_eq!(explain(&stands, at(NOW)), reason);
+}
+
+#[test]
+fn slots_whose_jobs_wait_for_other_jobs_are_said_to() {
+    let knotted = |number| {
+        let mut host = busy(number, (1, 1), (1, 0));
+        host.serves[0].all_waiting = true;
+        host
+    };
+    let mut running = at_work(1, false, &[1]);
+    running.extend(at_work(2, false, &[2]));
+    let mut stands = Standing { serving: vec![knotted(1), knotted(2)], running, ..standing(waiting()) };
+    let reason = Reason::SlotsFull { slots: 2, elsewhere: 0, running: ids(2), waiting: true };
+    assert_eq!(explain(&stands, at(NOW)), reason);
+    assert!(
+        told(&stands).ends_with(
+            "; they wait for other jobs, so add slots, or a queue for the jobs that they wait for"
+        )
+    );
+
+    stands.serving[1].serves[0].all_waiting = false;
+    let reason = Reason::SlotsFull { slots: 2, elsewhere: 0, running: ids(2), waiting: false };
     assert_eq!(explain(&stands, at(NOW)), reason);
 }
 
@@ -295,7 +318,10 @@ fn of_several_reasons_the_one_that_has_to_go_first_is_named() {
 
     stands.serving.push(Serving { running: 2, ..serving(2, Some(&["mail"]), 2) });
     stands.running = at_work(2, false, &[1, 2]);
-    assert_eq!(reason(&stands), Reason::SlotsFull { slots: 2, elsewhere: 0, running: ids(2) });
+    assert_eq!(
+        reason(&stands),
+        Reason::SlotsFull { slots: 2, elsewhere: 0, running: ids(2), waiting: false }
+    );
 
     stands.serving[1].running = 1;
     assert_eq!(reason(&stands), Reason::Next { ahead: 9 });

@@ -32,7 +32,7 @@ fn terms(head: Head) -> Terms {
 fn blocked(on: Block) -> Standing {
     let state = State::Blocked { on, due: at(NOW), why: Why::Enqueued };
     let job = Job { state, terms: Arc::new(terms(Head::Block)), ..waiting() };
-    let serves = vec![Serves { queue: job.queue.clone(), kinds: None, slots: 2 }];
+    let serves = vec![Serves { queue: job.queue.clone(), kinds: None, slots: 2, all_waiting: false }];
     let serving = Serving { host: host(), slots: 2, serves, running: 0, elsewhere: 0 };
     Standing {
         job,

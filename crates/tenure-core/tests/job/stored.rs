@@ -197,11 +197,9 @@ fn reasons() -> impl Strategy<Value = Reason> {
             .prop_map(|(due, attempts, failure)| Reason::BackingOff { due, attempts, failure }),
         queues().prop_map(|queue| Reason::QueueNotServed { queue }),
         (kinds(), vec(kinds(), 0..4)).prop_map(|(kind, served)| Reason::KindNotServed { kind, served }),
-        (any::<u32>(), any::<u32>(), running()).prop_map(|(slots, elsewhere, running)| Reason::SlotsFull {
-            slots,
-            elsewhere,
-            running
-        }),
+        (any::<u32>(), any::<u32>(), running(), any::<bool>()).prop_map(
+            |(slots, elsewhere, running, waiting)| Reason::SlotsFull { slots, elsewhere, running, waiting }
+        ),
         any::<u32>().prop_map(|ahead| Reason::Next { ahead }),
         shared,
     ]

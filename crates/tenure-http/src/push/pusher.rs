@@ -256,7 +256,7 @@ impl One {
                 Kinds::All => None,
                 Kinds::Only(kinds) => Some(kinds.to_vec()),
             };
-            Serves { queue: want.queue, kinds, slots }
+            Serves { queue: want.queue, kinds, slots, all_waiting: false }
         });
         let (name, serves) = (format!("endpoint {}", self.endpoint.name), serves.collect::<Vec<_>>());
         let store = self.serving.api.tenure().store();

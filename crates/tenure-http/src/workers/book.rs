@@ -281,7 +281,7 @@ impl Claimed {
                 Kinds::All => None,
                 Kinds::Only(kinds) => Some(kinds.to_vec()),
             };
-            Serves { queue: want.queue.clone(), kinds, slots }
+            Serves { queue: want.queue.clone(), kinds, slots, all_waiting: false }
         });
         Self { at, slots, serves: serves.collect() }
     }

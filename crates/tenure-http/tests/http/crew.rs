@@ -406,7 +406,8 @@ async fn what_belongs_to_a_server_is_not_told_to_end_and_a_worker_in_a_program_i
     let service = Service::new();
     let tenure = service.tenure().clone();
     let announce = async |name: &str, queue: &str| {
-        let serves = Serves { queue: QueueName::new(queue).unwrap(), kinds: None, slots: 1 };
+        let serves =
+            Serves { queue: QueueName::new(queue).unwrap(), kinds: None, slots: 1, all_waiting: false };
         let id = tenure.remote().draw_worker();
         tenure.store().announce(id, name, 1, &[serves], Duration::from_secs(60)).await.unwrap();
         id

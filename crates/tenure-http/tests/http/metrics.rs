@@ -92,7 +92,7 @@ async fn metrics_tell_how_the_store_answers_and_what_came_of_claims() {
     let claim = r#"{"queues":["mail","post"],"limit":5}"#;
     let claimed = watched.asker.ask("POST", "/v1/claim", &[], claim).await.json();
     assert_eq!(claimed["jobs"].as_array().unwrap().len(), 1, "{claimed}");
-    let serves = Serves { queue: QueueName::new("mail").unwrap(), kinds: None, slots: 4 };
+    let serves = Serves { queue: QueueName::new("mail").unwrap(), kinds: None, slots: 4, all_waiting: false };
     let host = watched.tenure.remote().draw_worker();
     watched.tenure.store().announce(host, "web-3", 4, &[serves], Duration::from_secs(60)).await.unwrap();
     let told = watched.told().await;

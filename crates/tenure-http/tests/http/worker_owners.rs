@@ -114,7 +114,8 @@ async fn no_token_takes_over_a_worker_of_a_program_that_has_opened_the_store() {
     let server = service.guarded();
     let thief = Client::new(&service, &server, "thief", Scope::Work).await;
     let worker = service.tenure().remote().draw_worker();
-    let serves = [Serves { queue: QueueName::new("mail").unwrap(), kinds: None, slots: 1 }];
+    let serves =
+        [Serves { queue: QueueName::new("mail").unwrap(), kinds: None, slots: 1, all_waiting: false }];
     service.tenure().store().announce(worker, "embedded", 1, &serves, Duration::from_secs(60)).await.unwrap();
     assert_eq!(thief.claim(&worker.to_string()).await, StatusCode::FORBIDDEN);
     assert_eq!(thief.beat(&worker.to_string()).await, StatusCode::FORBIDDEN);

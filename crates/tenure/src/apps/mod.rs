@@ -13,4 +13,4 @@ mod runs;
 pub use asking::{Apps, Info, OnHost};
 pub use lines::Said;
 pub use offer::{HostOffers, Offer, Sort, Standing, check_set};
-pub use runs::{Began, LOST_HOSTS, Wanted};
+pub use runs::{Began, LOST_HOSTS, Wanted, is_run};

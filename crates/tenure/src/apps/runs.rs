@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_core::{Attempt, AttemptEnd, JobId, Keep, Key, Kind, Name, Retention, StateName};
+use tenure_core::{Attempt, AttemptEnd, Job, JobId, Keep, Key, Kind, Name, Retention, StateName};
 use tenure_store::{Accepted, Filter, Order, PageAsk, TimerOutcome};
 
 use super::asking::{Apps, Info, NEWEST};
@@ -172,7 +172,7 @@ impl Apps<'_> {
                 ..PageAsk::default()
             };
             let page = self.tenure.jobs().page(ask).await?;
-            let is_over = |job: &&tenure_core::Job| job.state.ended().is_some_and(|at| at < over);
+            let is_over = |job: &&Job| job.state.ended().is_some_and(|at| at < over);
             let old: Vec<JobId> = page.jobs.iter().skip(left).filter(is_over).map(|job| job.id).collect();
             left = left.saturating_sub(page.jobs.len());
             if !old.is_empty() {
@@ -215,6 +215,15 @@ fn beside_timer(draft: Draft, kind: &str, offer: &Offer) -> Result<Draft, Error>
     let key = Key::of_timer(&Name::new("timer", kind)?);
     let draft = draft.limited(key.as_str(), offer.at_once.max(1));
     Ok(if offer.at_once > 1 { draft } else { draft.ordered(key.as_str()).unique_by(Only::of_kind()) })
+}
+
+/// Returns true if [`Apps::run`] or the app's own timer created this job. Its keys bound the number of runs at once, and no
+/// client can set them.
+#[must_use]
+pub fn is_run(job: &Job) -> bool {
+    let Ok(name) = Name::new("timer", job.kind.as_str()) else { return false };
+    let is_of_timer = job.terms.slot.as_ref().is_some_and(|slot| slot.timer == name);
+    is_of_timer || job.terms.limit.as_ref().is_some_and(|limit| limit.key == Key::of_timer(&name))
 }
 
 /// The lost ones among the attempts of a job, the oldest first, since it was last done anew. Of very many the last are known.

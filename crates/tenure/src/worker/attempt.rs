@@ -39,9 +39,9 @@ pub(crate) async fn attempt<App: Send + Sync + 'static>(
     clock: Arc<dyn Clock>,
     grace: Grace,
 ) -> Finish {
-    let (span, trace) = (span_of(run.job()), TraceContext::of(run.job()));
+    let (span, trace, waiter) = (span_of(run.job()), TraceContext::of(run.job()), run.waiter());
     // Boxed, because the runtime moves a task several times before it starts.
-    let work = Box::pin(to_verdict(handlers, run, control, clock, grace)).instrument(span);
+    let work = waiter.scope(Box::pin(to_verdict(handlers, run, control, clock, grace))).instrument(span);
     match trace {
         Some(trace) => trace.scope(work).await,
         None => work.await,

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::handlers::Done;
 use super::panic::Panic;
+use super::waits::Waiter;
 use crate::TraceContext;
 
 /// A thread that runs a handler to its end. Dropping this does not stop it: nothing can.
@@ -21,9 +22,13 @@ impl Blocking {
     /// Starts the thread. It may use the runtime it was started from.
     pub(crate) fn start(call: Box<dyn FnOnce() -> Done + Send>) -> std::io::Result<Self> {
         let (runtime, span) = (tokio::runtime::Handle::current(), tracing::Span::current());
-        let trace = TraceContext::current();
+        let (trace, waiter) = (TraceContext::current(), Waiter::current());
         let call = || match trace {
             Some(trace) => trace.sync_scope(call),
+            None => call(),
+        };
+        let call = || match waiter {
+            Some(waiter) => waiter.sync_scope(call),
             None => call(),
         };
         let (end, ended) = oneshot::channel();

@@ -1,12 +1,15 @@
 //! The reins of one attempt: whether it is held, and whether it shall stop.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use tenure_core::JobId;
 use tenure_store::{Clock, Held, Moment};
 use tokio_util::sync::CancellationToken;
 
+use super::waits::Wait;
 use crate::Stopping;
 
 /// Shared by the attempt, the keeper that renews it, and the engine that settles it.
@@ -23,6 +26,7 @@ pub(crate) struct Control {
     place: Mutex<Option<String>>,
     lines: AtomicU32,
     naps: AtomicU32,
+    waits: Mutex<BTreeMap<JobId, Wait>>,
 }
 
 /// How long this host may believe that it holds the job, on its own clock.
@@ -48,6 +52,7 @@ impl Control {
             place: Mutex::new(None),
             lines: AtomicU32::new(0),
             naps: AtomicU32::new(0),
+            waits: Mutex::default(),
         }
     }
 
@@ -142,6 +147,22 @@ impl Control {
     /// Whether the handler is waiting by the injected clock.
     pub(crate) fn naps(&self) -> bool {
         self.naps.load(Ordering::Relaxed) > 0
+    }
+
+    /// The handler waits for this job. A wait that goes on keeps its start.
+    pub(super) fn waits_for(&self, job: JobId, wait: impl FnOnce(Moment) -> Wait) {
+        let mut waits = lock(&self.waits);
+        let since = waits.get(&job).map_or_else(|| self.clock.moment(), |wait| wait.since);
+        waits.insert(job, wait(since));
+    }
+
+    pub(super) fn waits_no_more_for(&self, job: JobId) {
+        lock(&self.waits).remove(&job);
+    }
+
+    /// The jobs for which the handler waits now.
+    pub(super) fn waits(&self) -> BTreeMap<JobId, Wait> {
+        lock(&self.waits).clone()
     }
 
     /// The number of the next log line of this attempt, from 1.

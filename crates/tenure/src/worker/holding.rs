@@ -8,6 +8,7 @@ use tenure_core::JobId;
 use tenure_store::Moment;
 
 use super::control::Control;
+use super::waits::Waiters;
 use crate::Stopping;
 
 /// The attempts of a worker, as its keeper sees them.
@@ -59,6 +60,16 @@ impl Holding {
     /// When the one whose last good request is the oldest sent it, of those that are not lost.
     pub(crate) fn oldest_sent(&self) -> Option<Moment> {
         self.lock().values().filter(|control| !control.is_lost()).map(|control| control.trust().sent).min()
+    }
+
+    /// The attempts that have waited for other jobs for at least `span`.
+    pub(super) fn waiters(&self, span: Duration, now: Moment) -> Waiters {
+        let waits = self.lock().iter().map(|(id, control)| (*id, control.waits())).collect::<Waiters>();
+        let is_long = |since| now.since(since) >= span;
+        waits
+            .into_iter()
+            .filter(|(_, waits)| !waits.is_empty() && waits.values().all(|wait| is_long(wait.since)))
+            .collect()
     }
 
     pub(crate) fn stop_all(&self, why: &Stopping) {

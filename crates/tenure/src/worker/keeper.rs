@@ -11,10 +11,11 @@
 //! In a real program it runs on a thread of its own, so that a handler that blocks every other thread
 //! does not lose its job. One batched request renews all.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{HostId, Serves};
+use tenure_core::{HostId, QueueName, Serves};
 use tenure_store::{Chance, Clock, Fault, Held, Holds, Moment, Renew, Renewal, Store};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,7 @@ use super::backoff::Backoff;
 use super::control::Control;
 use super::holding::Holding;
 use super::lease::Lease;
+use super::waits::{Knot, Slots};
 use crate::commands::command_of;
 use crate::holding::Pace;
 use crate::{Stopping, WorkerCommand};
@@ -35,6 +37,9 @@ const HINTS_APART: Duration = Duration::from_millis(100);
 const HEARING_APART: Duration = Duration::from_secs(10);
 const HEARINGS_AT_ONCE: u32 = 5;
 
+/// A handler that has waited for less may soon go on: another worker takes the job.
+const LONG_WAIT: Duration = Duration::from_secs(5);
+
 pub(crate) struct Keeper {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -45,6 +50,8 @@ pub(crate) struct Keeper {
     pub(crate) name: String,
     pub(crate) slots: u32,
     pub(crate) serves: Vec<Serves>,
+    /// The slots whose handlers may wait for other jobs.
+    pub(super) to_wait_in: Slots,
     /// Who is told what this host is told to do; nobody if it heeds nobody.
     pub(crate) commands: Option<watch::Sender<WorkerCommand>>,
 }
@@ -57,6 +64,7 @@ struct Said {
     hearing: Pace,
     /// Whether what the host is told to do is still to be heard.
     is_unheard: bool,
+    knots: BTreeMap<QueueName, Knot>,
 }
 
 impl Said {
@@ -66,6 +74,7 @@ impl Said {
             heard: None,
             hearing: Pace::new(HEARING_APART.min(lease.renew_every()), HEARINGS_AT_ONCE),
             is_unheard: false,
+            knots: BTreeMap::new(),
         }
     }
 }
@@ -159,7 +168,8 @@ impl Keeper {
         let now = self.clock.moment();
         let is_time = now >= said.announce;
         if is_time {
-            self.announce().await?;
+            self.find_knots(&mut said.knots);
+            self.announce_with(&said.knots).await?;
         }
         let is_long_ago = said.heard.is_none_or(|heard| now.since(heard) >= self.renew_every());
         // Only hints are paced: what is heard without any keeps none of them waiting, and is heard with the hint if there is one.
@@ -190,10 +200,34 @@ impl Keeper {
         Ok(())
     }
 
-    /// Says that the host lives.
+    /// Finds the queues whose slots are all taken by handlers that wait for other jobs, and warns of each that is new.
+    fn find_knots(&self, known: &mut BTreeMap<QueueName, Knot>) {
+        let waiters = self.holding.waiters(LONG_WAIT, self.clock.moment());
+        let before = std::mem::replace(known, self.to_wait_in.knots(waiters));
+        let is_new = |queue| before.get(queue).is_none_or(|knot| knot.awaited.is_none());
+        for (queue, Knot { slots, awaited }) in known.iter().filter(|(queue, _)| is_new(*queue)) {
+            let Some(job) = awaited else { continue };
+            tracing::warn!(
+                worker = %self.name, %queue, slots, %job,
+                "handlers that wait for other jobs occupy all slots for the queue, so the worker cannot start the jobs that they wait for; \
+                 add slots, give the awaited jobs a queue of their own, or enqueue a follow-up job with `after_jobs` instead of waiting"
+            );
+        }
+    }
+
+    /// Says that the host lives, before it has any job.
     pub(crate) async fn announce(&self) -> Result<(), Fault> {
+        self.announce_with(&BTreeMap::new()).await
+    }
+
+    /// Says that the host lives, and which of its queues are knotted.
+    async fn announce_with(&self, knots: &BTreeMap<QueueName, Knot>) -> Result<(), Fault> {
         let ttl = self.lease.ttl();
-        self.bounded(self.store.announce(self.host, &self.name, self.slots, &self.serves, ttl)).await
+        let serves = self.serves.iter().cloned();
+        let serves: Vec<Serves> = serves
+            .map(|serves| Serves { all_waiting: knots.contains_key(&serves.queue), ..serves })
+            .collect();
+        self.bounded(self.store.announce(self.host, &self.name, self.slots, &serves, ttl)).await
     }
 
     /// Renews what was last renewed at least `age` ago.

@@ -19,6 +19,7 @@ mod settings;
 mod stop;
 mod stopping;
 mod under_way;
+mod waits;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,6 +48,8 @@ pub(crate) use reports::Reports;
 pub use settings::{QueueOrder, UnknownKinds};
 pub(crate) use settings::{Served, Settings};
 pub use stop::Stopped;
+use waits::Slots;
+pub(crate) use waits::{Waiter, Waiting};
 
 use crate::singleton::SingletonOptions;
 use crate::timer::{Ticker, declared};
@@ -310,6 +313,7 @@ impl<App: Send + Sync + 'static> Worker<App> {
             name: ground.who.clone(),
             slots: self.settings.slots().saturating_add(slots_beside),
             serves,
+            to_wait_in: Slots { all: self.settings.slots(), serves: self.settings.serves(&known), host },
             commands: (!self.settings.heeds_nobody).then_some(commands),
         };
         let mut shutdown = std::pin::pin!(shutdown);

@@ -183,7 +183,12 @@ impl Settings {
         let slots = |served: &Served| u32::try_from(served.slots.min(self.all_slots)).unwrap_or(u32::MAX);
         self.queues
             .iter()
-            .map(|served| Serves { queue: served.name.clone(), kinds: kinds.clone(), slots: slots(served) })
+            .map(|served| Serves {
+                queue: served.name.clone(),
+                kinds: kinds.clone(),
+                slots: slots(served),
+                all_waiting: false,
+            })
             .collect()
     }
 

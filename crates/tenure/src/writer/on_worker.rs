@@ -48,7 +48,7 @@ impl<App: Send + Sync + 'static> Beside<App> for Office<App> {
     fn serves(&self, ground: &Ground<App>) -> Result<Vec<Serves>, Error> {
         let names = self.names(ground)?;
         let slots = u32::try_from(self.writer.batch).unwrap_or(u32::MAX);
-        Ok(vec![Serves { queue: names.queue, kinds: Some(vec![names.kind]), slots }])
+        Ok(vec![Serves { queue: names.queue, kinds: Some(vec![names.kind]), slots, all_waiting: false }])
     }
 
     fn prepare(self: Box<Self>, ground: &Ground<App>) -> Result<Body<Result<(), Error>>, Error> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tenure::apps::{Began, HostOffers, Offer, Sort, Standing, Wanted};
+use tenure::apps::{Began, HostOffers, Offer, Sort, Standing, Wanted, is_run};
 use tenure::{
     Clock, Ending, Failure, Filter, JobId, JobRecord, Kinds, Order, Overlap, PageAsk, QueueName, Reserve,
     StateName, TimerDraft, TimerOutcome, Verdict, Want,
@@ -65,6 +65,27 @@ impl Rig {
     async fn kept(&self) -> Vec<JobId> {
         let ask = PageAsk { filter: Filter::default(), order: Order::OldestFirst, ..PageAsk::default() };
         self.tenure.jobs().page(ask).await.unwrap().jobs.iter().map(|job| job.id).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_job_with_the_kind_of_a_program_is_no_run_unless_it_was_asked_for_or_scheduled() {
+    for rig in rigs() {
+        rig.offers(|_| {}).await;
+        let draft = rig.tenure.apps("apps").unwrap().draft("work", 1, &json!({})).unwrap();
+        rig.tenure.enqueue_draft(draft).await.unwrap();
+        let forged = rig.given(LEASE).await.remove(0);
+        assert!(!is_run(&forged), "{}", rig.name);
+        rig.ends(forged, Verdict::Succeeded(None)).await;
+        rig.begins().await;
+        let asked = rig.given(LEASE).await.remove(0);
+        assert!(is_run(&asked), "{}", rig.name);
+        rig.ends(asked, Verdict::Succeeded(None)).await;
+        rig.sets_schedule(Overlap::QueueAll).await;
+        rig.slot_comes().await;
+        let scheduled = rig.given(LEASE).await.remove(0);
+        assert!(is_run(&scheduled), "{}", rig.name);
+        rig.ends(scheduled, Verdict::Succeeded(None)).await;
     }
 }
 

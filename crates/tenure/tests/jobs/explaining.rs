@@ -1,9 +1,10 @@
 //! Why a job is not running, when its worker has other things to do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Plain, Strange, settle_down};
-use tenure::{Failed, Reason, Run, Worker};
+use crate::common::{Plain, Strange, pass, settle_down};
+use tenure::{Clock, Failed, ManualClock, OpenOptions, Reason, Run, Worker};
 
 async fn long(run: Run<()>, _: Plain) -> Result<u64, Failed> {
     run.sleep(Duration::from_secs(3600)).await?;
@@ -53,4 +54,22 @@ async fn free_slots_of_a_worker_without_its_handler_are_not_counted_for_a_job() 
     let reason = rig.tenure.explain(id).await.unwrap();
     assert!(matches!(reason, Reason::SlotsFull { slots: 1, elsewhere: 0, .. }), "{reason}");
     running.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Maintenance notices the correction: the job does not wait until the clock shows its creation again.
+#[tokio::test]
+async fn a_job_that_a_clock_ahead_accepted_is_due_soon_after_the_correction() {
+    let clock = ManualClock::new();
+    let tenure = OpenOptions::new().clock(Arc::new(clock.clone())).open("memory:").await.unwrap();
+    pass(&clock, Duration::from_secs(30)).await;
+    let right = clock.now();
+    clock.step_to(right.after(Duration::from_secs(3600)));
+    let id = tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
+    pass(&clock, Duration::from_secs(7)).await;
+    clock.step_to(right);
+    let reason = tenure.explain(id).await.unwrap();
+    assert!(matches!(reason, Reason::DueLater { .. }), "{reason}");
+    pass(&clock, Duration::from_secs(7)).await;
+    let reason = tenure.explain(id).await.unwrap();
+    assert!(!matches!(reason, Reason::DueLater { .. }), "{reason}");
 }

@@ -108,6 +108,7 @@ async fn explain_names_the_one_reason() {
             queue: tenure::QueueName::default(),
             kinds: Some(kinds.iter().map(|kind| Kind::new(kind).unwrap()).collect()),
             slots,
+            all_waiting: false,
         };
         rig.store.announce(host(1), "a", 1, &[serves(&["other"], 1)], LEASE).await.unwrap();
         assert!(matches!(explain(id).await, Reason::KindNotServed { .. }));
@@ -126,7 +127,9 @@ async fn explain_names_the_one_reason() {
         let running = rig.reserve_all(host(1)).await;
         assert!(matches!(explain(id).await, Reason::Running { cancelling: false, .. }));
         let third = rig.tenure.enqueue(Plain { number: 4 }).await.unwrap().id();
-        let Reason::SlotsFull { slots: 1, elsewhere: 0, running: holders } = explain(third).await else {
+        let Reason::SlotsFull { slots: 1, elsewhere: 0, running: holders, waiting: false } =
+            explain(third).await
+        else {
             panic!("slots are full")
         };
         assert_eq!(holders, [id, second], "{}", rig.name);

@@ -10,6 +10,7 @@ mod enqueue;
 mod explaining;
 mod failures;
 mod keys;
+mod knots;
 mod knowing;
 mod origins;
 mod outage;

@@ -1,8 +1,9 @@
 //! Opening by a URL.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tenure::{Error, ManualClock, OpenOptions, StateName, Tenure, Worker};
+use tenure::{Clock, Error, ManualClock, OpenOptions, StateName, SystemClock, Tenure, Worker};
 
 use super::common::{Plain, postgres_options, server};
 use super::{connect, number};
@@ -40,7 +41,36 @@ async fn time_is_the_servers_unless_a_clock_is_given() {
     let clock = ManualClock::new();
     let given = OpenOptions::new().untended().postgres(postgres_options()).clock(Arc::new(clock.clone()));
     let tenure = given.open(&server().url()).await.unwrap();
-    assert_eq!(created(tenure).await, tenure::Clock::now(&clock));
+    assert_eq!(created(tenure).await, clock.now());
+}
+
+/// The clock that is corrected is the server's: a program learns of it only by asking.
+#[tokio::test]
+async fn a_job_that_a_server_ahead_accepted_is_due_soon_after_the_correction() {
+    let options = postgres_options();
+    let micros = |ahead: i64| {
+        format!(
+            "CREATE OR REPLACE FUNCTION {}.micros() RETURNS bigint LANGUAGE sql VOLATILE
+             AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + {ahead} $$",
+            options.schema
+        )
+    };
+    let tenure = OpenOptions::new().postgres(options.clone()).open(&server().url()).await.unwrap();
+    let client = connect().await;
+    client.batch_execute(&micros(3_600_000_000)).await.unwrap();
+    let id = tenure.enqueue(Plain { number: 1 }).await.unwrap().id();
+    client.batch_execute(&micros(0)).await.unwrap();
+    let job = tenure.jobs().get(id).await.unwrap();
+    assert_eq!(job.state.due(), Some(job.created));
+    let end = SystemClock.moment().after(Duration::from_secs(30));
+    while tenure.jobs().get(id).await.unwrap().state.due() == Some(job.created) {
+        assert!(SystemClock.moment() < end, "it still waits for an hour");
+        SystemClock.sleep(Duration::from_millis(200)).await;
+    }
+    let of_server = number(&client, "SELECT (extract(epoch FROM now()) * 1000000)::bigint").await;
+    let due = tenure.jobs().get(id).await.unwrap().state.due().unwrap();
+    assert!(due.as_micros() < of_server + 1_000_000);
+    tenure.close().await.unwrap();
 }
 
 #[tokio::test]

@@ -1,0 +1,111 @@
+//! Jobs that a store accepted while its clock was ahead.
+//!
+//! A job without a delay is due at the time at which the store accepts it. If the clock was an hour ahead and is then
+//! corrected, the job would wait for an hour. Its due time equals its creation time, and both lie in the future: only a
+//! clock that went back can cause this.
+//!
+//! A job with a delay keeps its due time. A store keeps no delay, so such a job looks like one with a fixed due time, and
+//! that one must not start early. Retries and snoozed jobs also keep their due times.
+
+use std::time::Duration;
+
+use tenure_core::{Due, Edit, Job, State, StateName, Timestamp};
+
+use crate::{Change, Cursor, Fault, Filter, Moment, PageAsk, Selection, Store, Values};
+
+/// Time servers turn a clock in smaller steps, and a job may wait for that long.
+const TOLERANCE: Duration = Duration::from_secs(1);
+
+/// Between two looks at the newest jobs.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
+
+/// Finds the jobs without a delay that a store accepted while its clock was ahead, and makes them due.
+///
+/// It searches for them once after each start, because the clock may have gone back before, and each time that the clock
+/// goes back. Once a minute it looks at the newest jobs, because the clock may have gone ahead and back between two steps.
+#[derive(Debug, Default)]
+pub struct ClockCorrection {
+    /// The clock at the last step.
+    last: Option<(Timestamp, Moment)>,
+    looked: Option<Moment>,
+    search: Option<Search>,
+}
+
+/// A search from the newest job to older ones, a page at each step.
+#[derive(Debug)]
+struct Search {
+    /// The due time that the jobs get. It is the same for all of them, so they keep the order in which they were enqueued.
+    due: Timestamp,
+    after: Option<Cursor>,
+}
+
+impl ClockCorrection {
+    /// Takes a bounded step. Returns `true` if the next step may find more jobs.
+    ///
+    /// The first step finds nothing, so that a program that ends at once does not pay for a search.
+    ///
+    /// # Errors
+    /// The store could not answer. The next step repeats this one.
+    pub async fn step(&mut self, store: &dyn Store) -> Result<bool, Fault> {
+        let clock = store.clock();
+        let (now, moment) = (clock.now(), clock.moment());
+        let Some(last) = self.last.replace((now, moment)) else {
+            (self.looked, self.search) = (Some(moment), Some(Search { due: now, after: None }));
+            return Ok(false);
+        };
+        let is_time = self.looked.is_none_or(|looked| moment.since(looked) >= BETWEEN_LOOKS);
+        if has_gone_back(last, now, moment) {
+            self.search = Some(Search { due: now, after: None });
+        } else if self.search.is_none() && is_time {
+            let newest = store.jobs(PageAsk { values: Values::Omitted, ..PageAsk::default() }).await?;
+            self.looked = Some(moment);
+            let is_ahead = newest.jobs.iter().any(|job| job.created > now.after(TOLERANCE));
+            self.search = is_ahead.then_some(Search { due: now, after: None });
+        }
+        let Some(Search { due, after }) = self.search else { return Ok(false) };
+        let next = make_due(store, now, due, after).await?;
+        self.search = next.map(|next| Search { due, after: Some(next) });
+        Ok(self.search.is_some())
+    }
+}
+
+/// Makes the jobs of one page due. Returns the position of the next page; `None` at the end of the search.
+async fn make_due(
+    store: &dyn Store,
+    now: Timestamp,
+    due: Timestamp,
+    after: Option<Cursor>,
+) -> Result<Option<Cursor>, Fault> {
+    let filter = Filter {
+        states: vec![StateName::Scheduled, StateName::Blocked],
+        created_from: Some(now.after(TOLERANCE)),
+        ..Filter::default()
+    };
+    // The filter may examine many more jobs than it matches, so their values are read only for each match.
+    let page = store.jobs(PageAsk { filter, after, values: Values::Omitted, ..PageAsk::default() }).await?;
+    for found in page.jobs.iter().filter(|job| is_accepted_ahead(job, now)) {
+        let filter = Filter { ids: vec![found.id], ..Filter::default() };
+        let seen = store.jobs(PageAsk { filter, ..PageAsk::default() }).await?.jobs.pop();
+        let Some(job) = seen.filter(|job| is_accepted_ahead(job, now)) else { continue };
+        let edit = Edit { seen: Some(Box::new(job)), due: Some(Due::At(due)), ..Edit::default() };
+        // A refusal means that another change of the job came first.
+        store.change(Change::Edit(Box::new(edit)), Selection::Ids(vec![found.id])).await?;
+    }
+    // The store accepted these jobs one after the other, so a page without any of them ends the search.
+    Ok(page.next.filter(|_| !page.jobs.is_empty()))
+}
+
+/// Returns `true` if the time of day is earlier than the time that has passed allows.
+fn has_gone_back((last, at): (Timestamp, Moment), now: Timestamp, moment: Moment) -> bool {
+    last.after(moment.since(at)).since(now) > TOLERANCE
+}
+
+/// Returns `true` if the job waits for the time at which the store accepted it.
+fn is_accepted_ahead(job: &Job, now: Timestamp) -> bool {
+    match job.state {
+        State::Waiting { due, .. } | State::Blocked { due, .. } => {
+            due == job.created && due > now.after(TOLERANCE)
+        }
+        State::Running { .. } | State::Finished { .. } => false,
+    }
+}
