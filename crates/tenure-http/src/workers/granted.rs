@@ -169,7 +169,7 @@ mod tests {
         let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         let draft = Draft::raw("bill", &serde_json::json!({ "large": "x".repeat(2_000) }))
             .tag("large")
-            .meta("note", &"x".repeat(2_000))
+            .meta("note", &"x".repeat(1_000))
             .meta(PARENT, trace);
         let id = tenure.enqueue_draft(draft).await.unwrap().id();
         let job = Arc::new(tenure.jobs().get(id).await.unwrap());
