@@ -199,6 +199,11 @@ pub const LEFT_OUT_IN_A_ROW: usize = 20_000;
 pub const SLOTS_ASKED: usize = 10_000;
 /// Longest interval of a recurrence rule, in its own unit.
 pub const RRULE_INTERVAL: u32 = 100_000;
+/// Most steps of one question about a schedule, however many rules, skipped days and runs it has: days that recurrence
+/// rules examine, and skipped days.
+pub const SCHEDULE_STEPS: u32 = 500_000;
+/// Next runs of a schedule that must be found within these steps before a store takes it.
+pub const SCHEDULE_RUNS_TRIED: usize = 10;
 /// Most slots that a recurrence rule counts.
 pub const RRULE_COUNT: u32 = 10_000;
 /// Most days of a recurrence rule that are looked at for its next slot: more than a thousand years of them.

@@ -123,7 +123,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         let sample = meant.some.iter().map(JobId::to_string).collect();
         let preview = Preview { matched: meant.jobs, capped: meant.is_cut, sample };
         let mut response = json(StatusCode::OK, &preview);
-        response.extensions_mut().insert(Detail(detail(&text)));
+        response.extensions_mut().insert(Detail(detail(&headers, &text)));
         // An error may say more than the client sees, and the number of matches tells whether a guess is right.
         if api.view() != View::Hidden || !hide::asks_for_failures(&filter) {
             response.extensions_mut().insert(NotAudited);
@@ -137,14 +137,13 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let (accepted, replayed) = accept(api.tenure(), once, draft).await?;
     let mut response = answer(&api, &headers, accepted.id(), StatusCode::ACCEPTED).await?;
     say_replayed(&mut response, replayed);
-    response.extensions_mut().insert(Detail(detail(&text)));
+    response.extensions_mut().insert(Detail(detail(&headers, &text)));
     Ok(response)
 }
 
-/// Returns the action, the filter and the parameters for the audit log.
-fn detail(body: &[u8]) -> serde_json::Value {
-    let detail = serde_json::from_slice(body);
-    detail.unwrap_or_default()
+/// Returns the action, the filter and the parameters for the audit log. It reads the body in the same way as the route.
+fn detail(headers: &HeaderMap, text: &[u8]) -> serde_json::Value {
+    body::json(headers, text).unwrap_or_default()
 }
 
 /// Which jobs are meant.
@@ -203,4 +202,19 @@ fn act(action: Action, params: BulkParams) -> Result<BulkAct, Problem> {
         }
         Action::RunNow => BulkAct::RunNow,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::header::CONTENT_TYPE;
+
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_hides_nothing_from_the_audit_log() {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, "application/json".parse().unwrap())]);
+        let text = "\u{feff}{\"action\":\"cancel\",\"all\":true}".as_bytes();
+        assert!(body::json::<BulkAsk>(&headers, text).is_ok());
+        assert_eq!(detail(&headers, text)["action"], "cancel");
+    }
 }

@@ -93,10 +93,8 @@ pub(crate) async fn ready(api: Api, OriginalUri(uri): OriginalUri) -> Result<Res
 
 /// Checks that the store answers and, unless this server is read-only, that it takes writes.
 async fn store(api: &Api) -> Check {
-    let checked = match api.is_read_only() {
-        true => in_time(&*api.tenure().store().clock(), reads(api)).await,
-        false => api.readiness().check(|| writes(api), api.tenure().store().clock()).await,
-    };
+    let look = || async { if api.is_read_only() { reads(api).await } else { writes(api).await } };
+    let checked = api.readiness().check(look, api.tenure().store().clock()).await;
     let detail = match checked {
         Ok(()) if api.is_read_only() => "reachable".to_owned(),
         Ok(()) => "reachable and writable".to_owned(),
@@ -137,14 +135,14 @@ async fn writes(api: &Api) -> Result<(), Fault> {
     api.tenure().store().write_records(writes).await.map(drop)
 }
 
-/// The last result of the write check. Checks that arrive together share one write, however many clients ask.
+/// The last result of the store's check. Checks that arrive together share one, however many clients ask.
 #[derive(Debug, Default)]
 pub(crate) struct LastCheck(tokio::sync::Mutex<Option<(Moment, Result<(), Fault>)>>);
 
 impl LastCheck {
     async fn check<F: Future<Output = Result<(), Fault>>>(
         &self,
-        write: impl FnOnce() -> F,
+        look: impl FnOnce() -> F,
         clock: Arc<dyn Clock>,
     ) -> Result<(), Fault> {
         let mut last = self.0.lock().await;
@@ -153,7 +151,7 @@ impl LastCheck {
         {
             return result.clone();
         }
-        let result = in_time(&*clock, write()).await;
+        let result = in_time(&*clock, look()).await;
         *last = Some((clock.moment(), result.clone()));
         result
     }

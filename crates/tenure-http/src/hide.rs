@@ -259,7 +259,8 @@ fn without_passwords(text: &str) -> String {
 /// Where a value ends that stands at the beginning of this text: behind its closing quotation mark or bracket, or before what
 /// separates it from the next one. A scheme such as `Bearer` is a part of it, and so is what stands in brackets behind a name.
 fn value_end(text: &str) -> usize {
-    let start = text.len() - text.trim_start_matches([' ', '\\']).len();
+    let is_gap = |sign: char| sign == '\\' || sign.is_whitespace() && !['\n', '\r'].contains(&sign);
+    let start = text.len() - text.trim_start_matches(is_gap).len();
     let value = &text[start..];
     match value.chars().next() {
         // Within text that is quoted itself, its marks are escaped.
@@ -278,9 +279,12 @@ fn value_end(text: &str) -> usize {
         return text.len() - behind.len() + bracketed_end(behind);
     }
     let is_scheme = ["bearer", "basic", "digest"].contains(&value[..end].to_lowercase().as_str());
-    if is_scheme && end < value.len() {
-        let more = &value[end + 1..];
-        return start + end + 1 + more.find(separates).unwrap_or(more.len());
+    let mut behind = value[end..].chars();
+    if is_scheme && let Some(separator) = behind.next() {
+        // A separator may take several bytes, and several blanks may separate.
+        let more = behind.as_str();
+        let more = if separator.is_whitespace() { more.trim_start() } else { more };
+        return text.len() - more.len() + more.find(separates).unwrap_or(more.len());
     }
     start + end
 }
@@ -428,6 +432,10 @@ mod tests {
             "{\"password\": \"s3cret\", \"b\": \"rest\"}",
             "{\\\"password\\\":\\\"s3cret\\\",\\\"b\\\":\\\"rest\\\"}",
             "Authorization: Bearer s3cret rest",
+            "authorization: Bearer\u{a0}s3cret rest",
+            "authorization: Basic \u{3000} s3cret rest",
+            "password:\u{2003}s3cret rest",
+            "password:\ts3cret rest",
             "password='s3 s3cret' rest",
             "https://h/?access_token=s3cret&b=rest",
             "é: password=s3cret rest",

@@ -3,7 +3,7 @@
 use super::cron::Cron;
 use super::wall::{DAY, Wall};
 use super::zone::Stretch;
-use super::{Rule, Schedule};
+use super::{Rule, Schedule, Search, Steps};
 use crate::Timestamp;
 
 const SECOND: i64 = 1_000_000;
@@ -20,9 +20,15 @@ impl Schedule {
     /// How many slots lie in each of so many hours, the first of which begins at `from`. What is told of an hour costs the
     /// same for a rule that fires once in it and for one that fires each second, unless clocks change close to it; the
     /// slots of rules that name single times are visited, and `visits` says how many may be: of an hour behind that is
-    /// not known how many it has. Nothing is known of a [`Delay`](super::Delay).
+    /// not known how many it has. The same holds once no step is left. Nothing is known of a [`Delay`](super::Delay).
     #[must_use]
-    pub fn hourly(&self, from: Timestamp, hours: usize, visits: &mut usize) -> Vec<Option<u64>> {
+    pub fn hourly(
+        &self,
+        from: Timestamp,
+        hours: usize,
+        (visits, steps): (&mut usize, &Steps),
+    ) -> Vec<Option<u64>> {
+        let mut search = Search::new(self, steps);
         let mut known = Known::default();
         let begin = from.as_micros();
         let mut counted = Vec::with_capacity(hours);
@@ -33,9 +39,9 @@ impl Schedule {
             let quickly = self.by_fields(low, high, &mut known);
             let count = match (quickly, next) {
                 (Some(count), _) => Some(count),
-                (None, None) => Some(0),
+                (None, None) => (!steps.are_spent()).then_some(0),
                 (None, Some(slot)) if slot >= high => Some(0),
-                (None, Some(_)) => self.by_visits(low, high, &mut next, visits),
+                (None, Some(_)) => by_visits(&mut search, (low, high), &mut next, visits),
             };
             counted.push(count);
         }
@@ -96,25 +102,30 @@ impl Schedule {
         }
         Some(count)
     }
+}
 
-    /// By visiting one slot after the other; `next` is the first one that was found behind.
-    fn by_visits(&self, low: i64, high: i64, next: &mut Option<i64>, visits: &mut usize) -> Option<u64> {
-        let behind = |micros: i64| {
-            let slot = self.next_after(Timestamp::from_micros(micros).unwrap_or(Timestamp::EPOCH));
-            slot.map(Timestamp::as_micros)
-        };
-        if next.is_some_and(|slot| slot < low) {
-            *visits = visits.checked_sub(1)?;
-            *next = behind(low - 1);
-        }
-        let mut count = 0;
-        while let Some(slot) = next.filter(|slot| *slot < high) {
-            *visits = visits.checked_sub(1)?;
-            count += 1;
-            *next = behind(slot);
-        }
-        Some(count)
+/// By visiting one slot after the other; `next` is the first one that was found behind.
+fn by_visits(
+    search: &mut Search<'_>,
+    (low, high): (i64, i64),
+    next: &mut Option<i64>,
+    visits: &mut usize,
+) -> Option<u64> {
+    let mut behind = |micros: i64| {
+        let slot = search.next_after(Timestamp::from_micros(micros).unwrap_or(Timestamp::EPOCH));
+        (!search.is_cut()).then_some(slot.map(Timestamp::as_micros))
+    };
+    if next.is_some_and(|slot| slot < low) {
+        *visits = visits.checked_sub(1)?;
+        *next = behind(low - 1)?;
     }
+    let mut count = 0;
+    while let Some(slot) = next.filter(|slot| *slot < high) {
+        *visits = visits.checked_sub(1)?;
+        count += 1;
+        *next = behind(slot)?;
+    }
+    Some(count)
 }
 
 #[cfg(test)]
@@ -123,7 +134,7 @@ mod tests {
     use crate::schedule::{Bounds, Calendar, Zone};
 
     fn counted(schedule: &Schedule, from: &str, hours: usize) -> Vec<u64> {
-        let told = schedule.hourly(from.parse().unwrap(), hours, &mut 1_000_000);
+        let told = schedule.hourly(from.parse().unwrap(), hours, (&mut 1_000_000, &Steps::new(u32::MAX)));
         told.into_iter().map(|count| count.unwrap()).collect()
     }
 
@@ -187,11 +198,12 @@ mod tests {
         assert_eq!(counted(&bounded, from, 5), visited(&bounded, from, 5));
         let each = Schedule::parse("* * * * * *").unwrap();
         let mut none = 0;
-        let told = each.hourly(from.parse().unwrap(), 1_000, &mut none);
+        let told = each.hourly(from.parse().unwrap(), 1_000, (&mut none, &Steps::default()));
         assert!(told.iter().all(|count| *count == Some(3_600)), "{told:?}");
         // Of what has to be visited is not known what was not.
         let daily = Schedule::parse("daily 13:30").unwrap();
-        assert_eq!(daily.hourly(from.parse().unwrap(), 3, &mut none), [None, None, None]);
-        assert_eq!(daily.hourly(from.parse().unwrap(), 3, &mut 2), [Some(0), Some(1), Some(0)]);
+        let hourly = |visits: &mut usize| daily.hourly(from.parse().unwrap(), 3, (visits, &Steps::default()));
+        assert_eq!(hourly(&mut none), [None, None, None]);
+        assert_eq!(hourly(&mut 2), [Some(0), Some(1), Some(0)]);
     }
 }

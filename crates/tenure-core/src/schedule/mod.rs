@@ -46,6 +46,7 @@ mod passage;
 mod preview;
 mod rrule;
 mod rule;
+mod search;
 mod slots;
 mod text;
 mod times;
@@ -64,6 +65,7 @@ pub use passage::ClockChange;
 pub use preview::Preview;
 pub use rrule::Rrule;
 pub use rule::Rule;
+pub use search::{Search, Steps};
 pub use slots::Slot;
 pub use times::Times;
 pub use zone::{Change, Zone};
@@ -196,8 +198,13 @@ impl Schedule {
 
     /// Refuses what has no slot at all.
     fn checked(self) -> Result<Self, BadSchedule> {
-        if self.next_after(Timestamp::EPOCH).is_some() {
+        let steps = Steps::default();
+        if Search::new(&self, &steps).has_run(Timestamp::EPOCH) {
             return Ok(self);
+        }
+        if steps.are_spent() {
+            let wrong = BadSchedule::new("schedule", "its first run takes too long to find");
+            return Err(wrong.instead("skip fewer days, or use rules that match more often"));
         }
         let wrong = BadSchedule::new("schedule", "with these skipped days and bounds it never runs");
         Err(wrong.instead("skip fewer days, or set a later end"))

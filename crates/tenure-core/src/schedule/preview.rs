@@ -1,6 +1,6 @@
 //! What a schedule comes to, for whoever writes one: in words, in instants, and what may not be meant.
 
-use super::{ClockChange, Schedule, Slot};
+use super::{ClockChange, Schedule, Slot, Steps};
 use crate::{Timestamp, limits};
 
 const SECOND: i64 = 1_000_000;
@@ -40,10 +40,15 @@ impl Schedule {
     pub fn preview(&self, from: Timestamp, most: usize) -> Preview {
         let most = most.min(limits::SLOTS_ASKED);
         let runs = self.bounds().most_runs.and_then(|runs| usize::try_from(runs).ok());
-        let next = self.between(from, Timestamp::LAST, runs.map_or(most, |runs| most.min(runs)));
+        let wanted = runs.map_or(most, |runs| most.min(runs));
+        let steps = Steps::default();
+        let next = self.between_within((from, Timestamp::LAST), wanted, &steps);
         let mut warnings = self.warnings();
         warnings.extend(self.passages(&next));
-        if next.is_empty() && most > 0 {
+        if next.len() < wanted && steps.are_spent() {
+            warnings
+                .push(format!("the list is cut after {} runs: later ones take too long to find", next.len()));
+        } else if next.is_empty() && most > 0 {
             warnings.push(format!("no run is left after {}", self.zone().show(from)));
         } else if next.len() < most {
             warnings.push(format!("the schedule ends after {}", slots(next.len())));
@@ -106,6 +111,7 @@ fn slots(count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Calendar;
 
     fn preview(text: &str, from: &str, most: usize) -> Preview {
         Schedule::parse(text).unwrap().preview(from.parse().unwrap(), most)
@@ -131,6 +137,23 @@ mod tests {
         assert_eq!(none.next, []);
         assert_eq!(none.warnings, ["no run is left after 2026-01-01T00:00:00+00:00"]);
         assert_eq!(preview("every 1h", "2026-01-01T00:00:00Z", 0).warnings, [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_preview_that_takes_too_long_is_cut() {
+        let rare = "DTSTART:20000229T000000 RRULE:FREQ=YEARLY;BYYEARDAY=60;BYMONTHDAY=29;BYDAY=TU";
+        let rules = [&["* * * * * *"][..], &[rare; 15]].concat().join(" or ");
+        let often = Schedule::parse(&rules).unwrap();
+        let from = "2026-01-01T00:00:00Z".parse().unwrap();
+        let all = often.preview(from, 1_000);
+        assert_eq!(all.next.len(), 1_000, "each of the rare rules is searched once");
+        let skipped = Calendar::of(["02-29"]).unwrap();
+        let cut = often.except(skipped).unwrap().preview(from, 1_000);
+        assert!(cut.next.is_empty());
+        let is_cut = |warning: &String| warning.contains("take too long to find");
+        assert!(cut.warnings.iter().any(is_cut), "{:?}", cut.warnings);
+        let rare = preview(rare, "2026-01-01T00:00:00Z", 1_000);
+        assert!((10..100).contains(&rare.next.len()), "{}", rare.next.len());
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Steps};
 use crate::{
     Args, Due, Head, Invalid, JobId, Key, Kind, LimitKey, Name, NewJob, OrderingKey, Priority, QueueName,
     Terms, Timestamp, limits,
@@ -140,6 +140,13 @@ impl NewTimer {
     /// # Errors
     /// Names the schedule.
     pub fn check_left(&self, now: Timestamp) -> Result<(), Invalid> {
+        let steps = Steps::default();
+        let tried = self.schedule.between_within((now, Timestamp::LAST), limits::SCHEDULE_RUNS_TRIED, &steps);
+        if tried.len() < limits::SCHEDULE_RUNS_TRIED && steps.are_spent() {
+            let found = format_args!("`{}`, whose next runs take too long to find", self.schedule);
+            let allowed = "rules that match more often, or fewer skipped days";
+            return Err(Invalid::new("schedule", found, allowed));
+        }
         if fire::first_slot(self, None, now).is_some() {
             return Ok(());
         }

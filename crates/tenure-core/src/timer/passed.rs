@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::NewTimer;
-use crate::schedule::{Jitter, Schedule};
+use crate::schedule::{Jitter, Schedule, Search, Steps};
 use crate::{Timestamp, limits};
 
 pub(super) const TICK: Duration = Duration::from_micros(1);
@@ -72,32 +72,40 @@ impl<'a> Passed<'a> {
 
     /// How many lie from one of them to another; `None` if they are too many to be counted.
     pub fn count(&self, from: Timestamp, to: Timestamp) -> Option<u64> {
+        let steps = Steps::default();
+        let mut search = Search::new(&self.timer.schedule, &steps);
         let mut counted = 1_u64;
         let mut slot = from;
         while slot < to {
-            slot = self.timer.schedule.next_after(slot)?;
+            slot = search.next_after(slot)?;
             counted += 1;
-            if counted > limits::SLOTS_COUNTED {
+            if counted > limits::SLOTS_COUNTED || steps.are_spent() {
                 return None;
             }
         }
         Some(counted)
     }
 
-    /// The latest of them from one on, in their order.
+    /// The latest of them from one on, in their order. There are fewer if the search for them takes too long.
     pub fn latest(&self, from: Timestamp, most: usize) -> Vec<Timestamp> {
+        let steps = Steps::default();
+        let mut search = Search::new(&self.timer.schedule, &steps);
         let mut all = Vec::new();
         let mut slot = Some(from);
         while let Some(at) = slot.filter(|at| *at <= self.last && all.len() <= most) {
             all.push(at);
-            slot = self.timer.schedule.next_after(at);
+            slot = search.next_after(at);
         }
         if all.len() <= most {
             return all;
         }
         let mut latest = vec![self.last];
         while latest.len() < most {
-            let before = latest.last().map_or(self.last, |slot| self.last_before(*slot));
+            let by = latest.last().map_or(self.last, |slot| slot.before(TICK));
+            let before = search.latest(by).map_or(self.first, |slot| slot.at.max(self.first));
+            if steps.are_spent() {
+                break;
+            }
             latest.push(before);
         }
         latest.reverse();

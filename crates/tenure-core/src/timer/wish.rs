@@ -6,6 +6,7 @@ use super::fire::{Firing, IN_TIME, Open, fire, first_slot};
 use super::overlap::{Room, make_room};
 use super::passed::{Passed, TICK};
 use super::{Fate, Origin, Pause, Skipped, SlotRecord, Timer, TimerSlot};
+use crate::schedule::{Search, Steps};
 use crate::{Args, JobId, Timestamp, invalid, limits};
 
 /// Jobs that were enqueued so shortly after one another may have been so in one step of a store. Whatever is said to
@@ -142,13 +143,20 @@ pub fn past_slots(timer: &Timer, (from, to): (Timestamp, Timestamp), now: Timest
     if schedule.follows_runs() {
         return past;
     }
-    past.next = schedule.next_after(from.before(TICK));
+    let steps = Steps::default();
+    let mut search = Search::new(schedule, &steps);
+    past.next = search.next_after(from.before(TICK));
     let to = to.min(now);
     loop {
+        if let (Some(last), true) = (past.slots.last(), steps.are_spent()) {
+            // The next step goes on with steps of its own.
+            past.next = Some(last.after(TICK)).filter(|from| *from <= to);
+            return past;
+        }
         past.next = past.next.filter(|at| *at <= to);
         let Some(at) = past.next.filter(|_| past.slots.len() < limits::CATCH_UP_JOBS) else { return past };
         past.slots.push(at);
-        past.next = schedule.next_after(at);
+        past.next = search.next_after(at);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Several rules in one schedule, and years in a cron expression.
 
-use tenure_core::schedule::{ClockChange, Rule, Schedule, Zone};
+use tenure_core::schedule::{ClockChange, Rule, Schedule, Steps, Zone};
 
 use crate::schedule::given::{at, parse, refusal, slots};
 
@@ -19,7 +19,7 @@ fn several_rules_fire_in_turn_and_once_where_they_meet() {
         ]
     );
     assert_eq!(schedule.latest(at("2026-01-03T10:00:00Z")).unwrap().at, at("2026-01-03T08:30:00Z"));
-    let hours = schedule.hourly(at("2026-01-03T08:00:00Z"), 4, &mut 100);
+    let hours = schedule.hourly(at("2026-01-03T08:00:00Z"), 4, (&mut 100, &Steps::default()));
     assert_eq!(hours, [Some(1), Some(0), Some(0), Some(1)]);
 }
 
@@ -76,7 +76,7 @@ fn a_cron_expression_fires_in_its_years_only() {
     assert_eq!(found("0 0 9 1 1 * *"), found("0 9 1 1 *"));
     // A year that is over has no run left.
     assert_eq!(found("0 0 9 1 1 * 2025"), [] as [&str; 0]);
-    let hours = parse("0 0 * * * * 2027").hourly(at("2026-12-31T22:00:00Z"), 3, &mut 0);
+    let hours = parse("0 0 * * * * 2027").hourly(at("2026-12-31T22:00:00Z"), 3, (&mut 0, &Steps::default()));
     assert_eq!(hours, [Some(0), Some(0), Some(1)]);
     let normalized = |text: &str| {
         let Rule::Cron(cron) = parse(text).rule().clone() else { panic!("{text}") };

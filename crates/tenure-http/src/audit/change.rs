@@ -1,5 +1,7 @@
 //! The change that an act made: fields that differ, without secrets, and bounded in size.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use axum::http::Uri;
 use serde_json::{Map, Value};
 
@@ -48,7 +50,10 @@ pub(super) fn shown(hiding: &Hiding, fields: Map<String, Value>) -> Map<String, 
         if name == "links" {
             continue;
         }
-        redact(&[hiding, &usual], &name, &mut value, 1);
+        // An act needs an entry even if a value of it cannot be redacted. The panic hook logs the panic.
+        if catch_unwind(AssertUnwindSafe(|| redact(&[hiding, &usual], &name, &mut value, 1))).is_err() {
+            value = Value::String(HIDDEN.to_owned());
+        }
         shown.insert(name, value);
     }
     bounded(shown)

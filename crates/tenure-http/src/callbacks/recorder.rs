@@ -7,12 +7,16 @@ use tenure::{Moment, Tenure, Timestamp};
 use tokio::sync::watch;
 
 use super::hearing::Hearing;
+use crate::audit::caught;
 use crate::hide::Hiding;
 
 /// Who follows looks only so often by himself: many who follow cost no more than few.
 const FOLLOWER_LOOKS: Duration = Duration::from_secs(60);
 /// When nobody wants to know any more, it goes on for so long: he may come back.
 pub(super) const IDLE: Duration = Duration::from_secs(15 * 60);
+
+/// Pause before a new recorder takes the place of one that panicked.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// Writes down what happens as long as somebody follows.
 #[derive(Clone)]
@@ -60,13 +64,26 @@ impl Recorder {
             following.runs = true;
             self.shared.began.send_replace(None);
             // It listens before this returns, and so before anything is looked at.
-            let hearing = Hearing::new(tenure, Arc::clone(&self.shared), self.hiding.clone());
-            tokio::spawn(hearing.run());
+            let hearing = self.hearing(tenure);
+            tokio::spawn(self.clone().keep_recording(tenure.clone(), hearing));
         }
         Follow {
             tenure: tenure.clone(),
             shared: Arc::clone(&self.shared),
             appended: self.shared.appended.subscribe(),
+        }
+    }
+
+    fn hearing(&self, tenure: &Tenure) -> Hearing {
+        Hearing::new(tenure, Arc::clone(&self.shared), self.hiding.clone())
+    }
+
+    /// Records until no follower is left. A recorder that panics is replaced: events and webhooks of all jobs depend on it.
+    async fn keep_recording(self, tenure: Tenure, mut hearing: Hearing) {
+        // The panic hook logs the panic.
+        while caught(hearing.run()).await.is_none() {
+            tenure.store().clock().sleep(AFTER_PANIC).await;
+            hearing = self.hearing(&tenure);
         }
     }
 

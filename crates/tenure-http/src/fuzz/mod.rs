@@ -1,7 +1,8 @@
-//! Fuzz targets of the HTTP API: whole requests, headers, cursors and tokens.
+//! Fuzz targets of the HTTP API: whole requests, headers, cursors, tokens and texts with secrets.
 
 mod cursors;
 mod headers;
+mod hidden;
 mod requests;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};

@@ -6,6 +6,7 @@ use axum::response::Response;
 use tenure::{Error, Invalid, Name};
 
 use super::look::{MOST_SLOTS, there};
+use super::search::search_store;
 use crate::answer::json;
 use crate::api::Api;
 use crate::audit::NotAudited;
@@ -29,11 +30,15 @@ pub(crate) async fn post(
     let (from, to) = (instant("from", &ask.from)?, instant("to", &ask.to)?);
     let name = Name::new("name", &name)?;
     let timer = there(&api, &name).await?;
-    let backfill = api.tenure().timers().backfill(name.as_str(), from, to).await.map_err(named)?;
-    let mut backfill = if ask.again { backfill.again() } else { backfill };
     if ask.dry_run {
         let most = usize::try_from(MOST_SLOTS).unwrap_or(usize::MAX);
-        let mut slots = backfill.slots(most + 1).await?;
+        let (tenure, again) = (api.tenure().clone(), ask.again);
+        let found = search_store(async move {
+            let backfill = tenure.timers().backfill(name.as_str(), from, to).await?;
+            let backfill = if again { backfill.again() } else { backfill };
+            backfill.slots(most + 1).await
+        });
+        let mut slots = found.await?.map_err(named)?;
         let capped = slots.len() > most;
         slots.truncate(most);
         let zone = timer.agreed.schedule.zone();
@@ -42,6 +47,8 @@ pub(crate) async fn post(
         response.extensions_mut().insert(NotAudited);
         return Ok(response);
     }
+    let backfill = api.tenure().timers().backfill(name.as_str(), from, to).await.map_err(named)?;
+    let mut backfill = if ask.again { backfill.again() } else { backfill };
     let mut answer = BackfillAnswer { jobs: 0, next_from: None };
     for _ in 0..STEPS {
         let Some(step) = backfill.step().await? else { break };

@@ -6,6 +6,7 @@ use axum::response::Response;
 use tenure::{CalendarAsk, Name, Timestamp, limits};
 
 use super::cursor::{Place, text};
+use super::search::search_store;
 use crate::answer::json;
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
@@ -29,7 +30,8 @@ pub(crate) async fn get(api: Api, OriginalUri(uri): OriginalUri) -> Result<Respo
         at_most: (usual.at_most.0, usize::try_from(most).unwrap_or(usual.at_most.1)),
         ..usual
     };
-    let calendar = api.tenure().timers().calendar(ask).await?;
+    let tenure = api.tenure().clone();
+    let calendar = search_store(async move { tenure.timers().calendar(ask).await }).await??;
     let next_run = calendar.next_record.as_ref().map(text);
     Ok(json(StatusCode::OK, &CalendarDocument::of(&calendar, next_run)))
 }
@@ -44,7 +46,8 @@ pub(crate) async fn hours(api: Api, OriginalUri(uri): OriginalUri) -> Result<Res
         behind_timer: behind.transpose()?,
         ..CalendarAsk::between(from, to)
     };
-    let calendar = api.tenure().timers().calendar_hours(ask).await?;
+    let tenure = api.tenure().clone();
+    let calendar = search_store(async move { tenure.timers().calendar_hours(ask).await }).await??;
     Ok(json(StatusCode::OK, &CalendarHoursDocument::of(&calendar)))
 }
 

@@ -6,6 +6,7 @@ use axum::response::Response;
 use tenure::{Error, Invalid, Name, SlotsAsk, Timer, TimersAsk, Timestamp, limits};
 
 use super::cursor::{Place, text};
+use super::search::{search, search_store};
 use crate::answer::{json, not_modified, page, tagged};
 use crate::api::Api;
 use crate::filling::{FIRST_READ, Filling, PAGE_BYTES, weight_of_texts};
@@ -133,13 +134,15 @@ pub(crate) async fn next(
     let count = usize::try_from(query.number("count", (1, MOST_SLOTS), 10)?).unwrap_or(usize::MAX);
     let from = query.one::<Timestamp>("from")?;
     let timer = there(&api, &Name::new("name", &name)?).await?;
-    let schedule = &timer.agreed.schedule;
+    let schedule = timer.agreed.schedule.clone();
+    let zone = schedule.zone().clone();
+    let tenure = api.tenure().clone();
     let slots = match from {
         // How many jobs it may still bring then is not known.
-        Some(from) => schedule.between(from, Timestamp::LAST, count),
-        None => api.tenure().timers().next(&name, count).await?,
+        Some(from) => search(move || schedule.between(from, Timestamp::LAST, count)).await?,
+        None => search_store(async move { tenure.timers().next(&name, count).await }).await??,
     };
-    let items = slots.iter().map(|slot| SlotDocument::of(slot, schedule.zone())).collect();
+    let items = slots.iter().map(|slot| SlotDocument::of(slot, &zone)).collect();
     Ok(json(StatusCode::OK, &NextRuns { items }))
 }
 

@@ -7,5 +7,6 @@ pub(crate) mod calendar;
 pub(crate) mod cursor;
 pub(crate) mod look;
 pub(crate) mod preview;
+mod search;
 pub(crate) mod set;
 mod shape;

@@ -3,9 +3,10 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tenure::Invalid;
+use tenure::{Invalid, Timestamp};
 
 use super::look::MOST_SLOTS;
+use super::search::search;
 use super::shape::Shape;
 use crate::answer::json;
 use crate::api::Api;
@@ -23,13 +24,17 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         return Err(Invalid::new("count", count, format_args!("1 to {MOST_SLOTS}")).into());
     }
     let from = ask.from.as_deref().map_or(Ok(api.tenure().now()), |from| instant("from", from))?;
-    let schedule = Shape::of_preview(&ask)?.schedule()?;
-    let preview = schedule.preview(from, usize::try_from(count).unwrap_or(usize::MAX));
-    let answer = PreviewAnswer {
+    let found = search(move || answer(&ask, from, usize::try_from(count).unwrap_or(usize::MAX)));
+    Ok(json(StatusCode::OK, &found.await??))
+}
+
+fn answer(ask: &PreviewAsk, from: Timestamp, count: usize) -> Result<PreviewAnswer, Problem> {
+    let schedule = Shape::of_preview(ask)?.schedule()?;
+    let preview = schedule.preview(from, count);
+    Ok(PreviewAnswer {
         description: preview.description,
         schedule: schedule.to_string(),
         next: preview.next.iter().map(|slot| SlotDocument::of(slot, schedule.zone())).collect(),
         warnings: preview.warnings,
-    };
-    Ok(json(StatusCode::OK, &answer))
+    })
 }

@@ -53,6 +53,11 @@ impl Phase {
         Serving { phase: self.clone(), idle }
     }
 
+    /// Returns `true` until the response to the last request is complete.
+    pub(super) fn is_serving(&self) -> bool {
+        self.lock().now == Stage::Serving
+    }
+
     fn enter(&self, now: Stage) {
         let mut state = self.lock();
         (state.now, state.is_new) = (now, true);

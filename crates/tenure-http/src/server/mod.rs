@@ -497,7 +497,7 @@ impl Connection {
         http1.timer(TokioTimer::new()).header_read_timeout(None);
         http1.max_buf_size(HEAD_BYTES).max_headers(HEADERS);
         let (routes, phase) = (TowerToHyperService::new(app), Phase::new());
-        let stream = Heads::new(stream, clock, head_within, phase.clone());
+        let stream = Worded::new(Heads::new(stream, clock, head_within, phase.clone()), phase.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             let serving = phase.serve(idle.within());
             arrival.note(&mut request, &peer);
@@ -511,7 +511,7 @@ impl Connection {
                 Ok::<_, Infallible>(response)
             }
         });
-        let connection = builder.serve_connection(TokioIo::new(Worded::new(stream)), service).into_owned();
+        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(%error, "connection closed with an error");
         }

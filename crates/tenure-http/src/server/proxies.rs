@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 
 use crate::access::strangers::Remote;
 use crate::callbacks::Network;
@@ -21,9 +21,10 @@ impl Proxies {
     /// Each proxy appends the address that it was called from to `X-Forwarded-For`, so the list is read from its end, and
     /// only as long as trusted proxies have written it. What a client sends itself stands before that.
     pub(super) fn client(&self, peer: Remote, headers: &HeaderMap) -> Remote {
-        let lines: Vec<&str> =
-            headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok()).collect();
-        let mut said = lines.iter().rev().flat_map(|line| line.rsplit(','));
+        // Bytes: a client can send any, and they must not hide the address that a proxy appended to them.
+        let lines: Vec<&[u8]> =
+            headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes).collect();
+        let mut said = lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b','));
         let mut client = peer.0;
         while self.trusts(client) {
             let Some(before) = said.next().and_then(address) else { break };
@@ -43,8 +44,8 @@ impl Proxies {
 }
 
 /// The address in one entry. Some proxies add the port.
-fn address(said: &str) -> Option<IpAddr> {
-    let said = said.trim();
+fn address(said: &[u8]) -> Option<IpAddr> {
+    let said = std::str::from_utf8(said).ok()?.trim();
     let with_port = || said.parse::<std::net::SocketAddr>().ok().map(|address| address.ip());
     said.parse().ok().or_else(with_port)
 }
@@ -57,7 +58,7 @@ mod tests {
         let proxies = Proxies(trusted.iter().map(|network| network.parse().unwrap()).collect());
         let mut headers = HeaderMap::new();
         for line in said {
-            headers.append("x-forwarded-for", line.parse().unwrap());
+            headers.append("x-forwarded-for", HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
         proxies.client(Remote(peer.parse().unwrap()), &headers).0.to_string()
     }
@@ -75,6 +76,7 @@ mod tests {
         let all = ["203.0.113.9, 192.0.2.7, 10.0.0.2", "10.0.0.3"];
         assert_eq!(client(&["10.0.0.0/8"], "10.0.0.1", &all), "192.0.2.7", "the client sent the first one");
         assert_eq!(client(&["10.0.0.0/8"], "10.0.0.1", &["192.0.2.7, unknown"]), "10.0.0.1");
+        assert_eq!(client(&["10.0.0.0/8"], "10.0.0.1", &["é, 192.0.2.7"]), "192.0.2.7");
         assert_eq!(client(&["10.0.0.0/8"], "10.0.0.1", &["[2001:db8::1]:443"]), "2001:db8::1");
         assert_eq!(client(&["10.0.0.0/8"], "10.0.0.1", &[]), "10.0.0.1");
     }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::heads::Phase;
 use crate::problem::{Problem, ProblemType};
 
 /// The refusal of a head that is too large.
@@ -16,13 +17,28 @@ pub(super) const TOO_LARGE: &str =
 /// A connection on which bare answers are replaced, and what is left to send of the last one that was.
 pub(super) struct Worded<S> {
     stream: S,
+    phase: Phase,
+    /// Bytes of the last write that the stream did not take: they come first in the next one.
+    rest: usize,
     left: Vec<u8>,
     sent: usize,
 }
 
 impl<S: AsyncWrite + Unpin> Worded<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, left: Vec::new(), sent: 0 }
+    pub(super) fn new(stream: S, phase: Phase) -> Self {
+        Self { stream, phase, rest: 0, left: Vec::new(), sent: 0 }
+    }
+
+    /// Returns the answer in place of this text, unless the text belongs to the answer of a route, such as its body.
+    fn worded(&self, answer: &[u8]) -> Option<Vec<u8>> {
+        if self.rest > 0 || self.phase.is_serving() { None } else { worded(answer) }
+    }
+
+    /// Notes how much of some bytes was written.
+    fn note(&mut self, bytes: usize, written: &Poll<Result<usize>>) {
+        if let Poll::Ready(Ok(written)) = written {
+            self.rest = bytes.saturating_sub(*written);
+        }
     }
 
     /// Sends what is left of an answer that was replaced.
@@ -89,10 +105,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<Result<usize>> {
         ready!(self.send_left(context))?;
-        match worded(from) {
-            Some(answer) => Poll::Ready(self.replace(context, answer).map(|()| from.len())),
-            None => Pin::new(&mut self.stream).poll_write(context, from),
+        if let Some(answer) = self.worded(from) {
+            return Poll::Ready(self.replace(context, answer).map(|()| from.len()));
         }
+        let written = Pin::new(&mut self.stream).poll_write(context, from);
+        self.note(from.len(), &written);
+        written
     }
 
     fn poll_write_vectored(
@@ -103,11 +121,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
         ready!(self.send_left(context))?;
         let mut parts = from.iter().filter(|part| !part.is_empty());
         if let (Some(only), None) = (parts.next(), parts.next())
-            && let Some(answer) = worded(only)
+            && let Some(answer) = self.worded(only)
         {
             return Poll::Ready(self.replace(context, answer).map(|()| only.len()));
         }
-        Pin::new(&mut self.stream).poll_write_vectored(context, from)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, from);
+        self.note(from.iter().map(|part| part.len()).sum(), &written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -127,7 +147,30 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
+
+    #[tokio::test]
+    async fn the_body_of_a_route_is_sent_as_it_is() {
+        let bare = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+        let body = format!("12345678{bare}");
+        let (mut client, server) = tokio::io::duplex(8);
+        let mut stream = Worded::new(server, Phase::new());
+        let text = body.clone();
+        let sent = tokio::spawn(async move { stream.write_all(text.as_bytes()).await });
+        let mut told = vec![0; body.len()];
+        client.read_exact(&mut told).await.unwrap();
+        sent.await.unwrap().unwrap();
+        assert_eq!(String::from_utf8(told).unwrap(), body, "the rest of a write is no answer");
+        let phase = Phase::new();
+        let stream = Worded::new(tokio::io::empty(), phase.clone());
+        assert!(stream.worded(bare.as_bytes()).is_some());
+        let _serving = phase.serve(Duration::ZERO);
+        assert_eq!(stream.worded(bare.as_bytes()), None);
+    }
 
     #[test]
     fn only_a_bare_answer_gets_words() {

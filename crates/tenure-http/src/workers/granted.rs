@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure::{Args, Fence, Filter, JobId, JobRecord, PageAsk, State, limits};
+use tenure::{Args, Fence, Filter, JobId, JobRecord, PageAsk, State, Terms, limits};
 
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
+use crate::spans::Context;
+use crate::trace::PARENT;
 use crate::workers::claim::LEASE;
 
 /// Jobs that are kept in mind at most.
@@ -23,7 +25,7 @@ pub(crate) struct Granted {
 impl Granted {
     pub(crate) fn remember(&self, jobs: &[Arc<JobRecord>]) {
         let mut kept = self.lock();
-        kept.extend(jobs.iter().map(|job| ((job.fence, job.id), Arc::new(without_args(job)))));
+        kept.extend(jobs.iter().map(|job| ((job.fence, job.id), Arc::new(needed(job)))));
         while kept.len() > MOST {
             // The one that was granted first.
             kept.pop_first();
@@ -43,9 +45,27 @@ impl Granted {
     }
 }
 
-/// All that is needed to end it.
-fn without_args(job: &JobRecord) -> JobRecord {
-    JobRecord { args: Args::stored(b"null"), failure: None, progress: None, ..job.clone() }
+/// Returns what ending the job needs. Its other texts may be large, and no quota counts them here.
+fn needed(job: &JobRecord) -> JobRecord {
+    JobRecord {
+        args: Args::stored(b"null"),
+        terms: terms(&job.terms),
+        cancel: None,
+        failure: None,
+        progress: None,
+        output: None,
+        ..job.clone()
+    }
+}
+
+/// Returns terms without tags, metadata and the jobs before this one. The trace of the job stays, for its spans.
+fn terms(all: &Arc<Terms>) -> Arc<Terms> {
+    if all.meta.is_empty() && all.tags.is_empty() && all.after.is_none() {
+        return Arc::clone(all);
+    }
+    let parent = all.meta.get(PARENT).filter(|text| Context::read(text).is_some());
+    let meta = parent.map(|text| (PARENT.to_owned(), text.clone())).into_iter().collect();
+    Arc::new(Terms { meta, tags: Vec::new(), after: None, ..Terms::clone(all) })
 }
 
 /// The job that was granted under this token, as far as it is known here without asking: the store decides whether it
@@ -134,4 +154,31 @@ pub(crate) fn lease_of(job: &JobRecord) -> Duration {
 pub(crate) fn lost(id: JobId) -> Problem {
     let detail = format!("job {id} was taken from this worker; its reports are rejected");
     Problem::new(ProblemType::LeaseLost, detail).with("job_id", id.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure::{Chance, Draft, MemoryStore, SystemClock, Tenure};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_granted_job_keeps_its_trace_but_no_other_metadata() {
+        let store = MemoryStore::new(Arc::new(SystemClock));
+        let tenure = Tenure::on(Arc::new(store), Chance::seeded(1));
+        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let draft = Draft::raw("bill", &serde_json::json!({ "large": "x".repeat(2_000) }))
+            .tag("large")
+            .meta("note", &"x".repeat(1_000))
+            .meta(PARENT, trace);
+        let id = tenure.enqueue_draft(draft).await.unwrap().id();
+        let job = Arc::new(tenure.jobs().get(id).await.unwrap());
+        let granted = Granted::default();
+        granted.remember(&[Arc::clone(&job)]);
+        let kept = granted.find(job.fence, id).unwrap();
+        assert_eq!(kept.args.as_bytes(), b"null");
+        assert!(kept.terms.tags.is_empty());
+        assert_eq!(kept.terms.meta, BTreeMap::from([(PARENT.to_owned(), trace.to_owned())]));
+        assert_eq!((kept.id, &kept.kind, &kept.queue), (job.id, &job.kind, &job.queue));
+    }
 }

@@ -119,6 +119,20 @@ pub(super) async fn check(api: &Api, worker: HostId) -> Result<(), Problem> {
     }
 }
 
+/// Refuses the ID of a lost worker unless tokens of the caller's name claimed with it. A program that has opened the store
+/// has no owner here, and it may still run its jobs.
+pub(super) async fn check_lost(api: &Api, worker: HostId) -> Result<(), Problem> {
+    let Some(name) = api.who().name() else { return Ok(()) };
+    let owner = api.roll().owners().owner(api.tenure(), worker, name).await?;
+    if owner.is_some_and(|owner| *owner == *name) {
+        return Ok(());
+    }
+    let detail = format!(
+        "worker {worker} is lost and not known to belong to this client; use a token with scope manage"
+    );
+    Err(Problem::new(ProblemType::Forbidden, detail).with("field", "worker_id"))
+}
+
 fn foreign(worker: HostId) -> Problem {
     let detail = format!(
         "worker {worker} belongs to another client; claim without worker_id to get a new ID, or use a token of the name \

@@ -304,8 +304,12 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     }
     // One that has claimed here may go although the store was not told of it yet.
     let heard = api.roll().lock().forget(id, api.reach());
-    if heard.is_none() && !is_lost(&api, id).await? {
-        commands::check_heeds(&alive(&api, id).await?)?;
+    if heard.is_none() {
+        if !is_lost(&api, id).await? {
+            commands::check_heeds(&alive(&api, id).await?)?;
+        } else if !api.who().may_manage() {
+            owners::check_lost(&api, id).await?;
+        }
     }
     let is_own = heard.is_some_and(|heard| heard.token.as_deref() == api.who().counted_by());
     // First of all, so that it does not take again what is taken from it.

@@ -110,7 +110,7 @@ async fn a_worker_that_left_gives_its_id_back_and_an_operator_can_remove_any() {
 
 #[tokio::test]
 async fn no_token_takes_over_a_worker_of_a_program_that_has_opened_the_store() {
-    let service = Service::new();
+    let mut service = Service::new();
     let server = service.guarded();
     let thief = Client::new(&service, &server, "thief", Scope::Work).await;
     let worker = service.tenure().remote().draw_worker();
@@ -123,4 +123,10 @@ async fn no_token_takes_over_a_worker_of_a_program_that_has_opened_the_store() {
     assert_eq!(thief.ask("DELETE", &path, &Value::Null).await.status, StatusCode::FORBIDDEN);
     let hosts = service.tenure().hosts().await.unwrap();
     assert!(hosts.iter().any(|host| host.id == worker && host.name == "embedded"), "{hosts:?}");
+    // It counts as lost, but it may still run its jobs.
+    service.advance(Duration::from_secs(91));
+    service.tenure().store().tend().await.unwrap();
+    assert_eq!(thief.ask("DELETE", &path, &Value::Null).await.status, StatusCode::FORBIDDEN);
+    let operator = Client::new(&service, &server, "operator", Scope::Manage).await;
+    assert_eq!(operator.ask("DELETE", &path, &Value::Null).await.status, StatusCode::NO_CONTENT);
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tenure_core::schedule::{Change, ClockChange, Slot, Zone};
-use tenure_core::{Invalid, Name, Origin, SlotRecord, Timer, Timestamp};
+use tenure_core::schedule::{Change, ClockChange, Search, Slot, Steps, Zone};
+use tenure_core::{Invalid, Name, Origin, SlotRecord, Timer, Timestamp, limits};
 use tenure_store::{Order, SlotCursor, SlotsAsk, TimersAsk};
 
 use super::coming::{Coming, coming_between};
@@ -14,6 +14,8 @@ use crate::{Error, Tenure};
 pub(super) const TIMERS: usize = 100;
 /// Slots that one page looks at before it stops counting.
 const COUNTED: usize = 20_000;
+/// Steps of the search for all slots of one page.
+pub(super) const STEPS: u32 = 4 * limits::SCHEDULE_STEPS;
 /// Timers whose records on one page are compared with their schedules.
 const COMPARED: usize = 100;
 /// Records behind the range among which the one is sought that reaches beyond it: those that somebody asked for lie
@@ -100,7 +102,8 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
     let wanted = records.slots.into_iter().filter(|record| record.timer.as_str().starts_with(&ask.prefix));
     let wanted: Vec<SlotRecord> = wanted.collect();
     let known = timers_told_of(tenure, page.timers, &wanted).await?;
-    let told = |record: SlotRecord| Past { change: change_at(&known, &record), record };
+    let steps = Steps::new(STEPS);
+    let told = |record: SlotRecord| Past { change: change_at(&known, &record, &steps), record };
     Ok(Calendar {
         now: page.now,
         coming,
@@ -179,22 +182,36 @@ async fn timers_told_of(
 }
 
 /// What a change of the clocks did to the last slot of a record, if the timer's schedule has one there.
-fn change_at(known: &BTreeMap<Name, Option<Timer>>, record: &SlotRecord) -> Option<ClockChange> {
+fn change_at(
+    known: &BTreeMap<Name, Option<Timer>>,
+    record: &SlotRecord,
+    steps: &Steps,
+) -> Option<ClockChange> {
     let schedule = &known.get(&record.timer)?.as_ref()?.agreed.schedule;
-    let slot = |at: Timestamp| schedule.next(at.before(TICK)).filter(|slot: &Slot| slot.at == at);
+    let slot = |at: Timestamp| {
+        Search::new(schedule, steps).next(at.before(TICK)).filter(|slot: &Slot| slot.at == at)
+    };
     (!schedule.follows_runs()).then(|| slot(record.last))??.change
 }
 
 /// What will come of each of these. What one of them does not use of its share is left for the others.
 fn coming_of(timers: &[Timer], range: (Timestamp, Timestamp)) -> Vec<Coming> {
-    let (mut left, mut all) = (COUNTED, Vec::with_capacity(timers.len()));
+    let (mut left, mut work, mut all) = (COUNTED, STEPS, Vec::with_capacity(timers.len()));
     for (index, timer) in timers.iter().enumerate() {
         let share = left / (timers.len() - index);
         let mut of_this = share;
-        all.push(coming_between(timer, range, &mut of_this));
+        let steps = steps_for(work, timers.len() - index);
+        work -= steps.left();
+        all.push(coming_between(timer, range, (&mut of_this, &steps)));
+        work += steps.left();
         left -= share - of_this;
     }
     all
+}
+
+/// The share of the next of so many timers in the steps that are left.
+pub(super) fn steps_for(left: u32, timers: usize) -> Steps {
+    Steps::new(left / u32::try_from(timers).unwrap_or(u32::MAX).max(1))
 }
 
 /// The changes of the clocks in the zones of these, zone by zone.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::schedule::{ClockChange, Schedule, Slot};
+use tenure_core::schedule::{ClockChange, Schedule, Search, Slot, Steps};
 use tenure_core::{Name, Timer, Timestamp, limits};
 
 const TICK: Duration = Duration::from_micros(1);
@@ -52,7 +52,8 @@ pub struct Group {
 /// Its next slots, as far as it may still enqueue jobs.
 pub(super) fn coming(timer: &Timer, most: usize) -> Vec<Slot> {
     let most = most.min(limits::SLOTS_ASKED);
-    match Walk::of(timer) {
+    let steps = Steps::default();
+    match Walk::of(timer, &steps) {
         Some(mut walk) => std::iter::from_fn(|| walk.step(Timestamp::LAST)).take(most).collect(),
         None => known_of_runs(timer).into_iter().take(most).collect(),
     }
@@ -65,10 +66,14 @@ fn known_of_runs(timer: &Timer) -> Option<Slot> {
 }
 
 /// What will come of it from an instant until before another, for a page of the calendar, which looks at so many slots
-/// at most.
-pub(super) fn coming_between(timer: &Timer, (from, to): (Timestamp, Timestamp), left: &mut usize) -> Coming {
+/// at most, in so many steps.
+pub(super) fn coming_between(
+    timer: &Timer,
+    (from, to): (Timestamp, Timestamp),
+    (left, steps): (&mut usize, &Steps),
+) -> Coming {
     let paused = timer.paused.as_ref().map(|pause| pause.since);
-    let slots = match Walk::of(timer).filter(|_| paused.is_none()) {
+    let slots = match Walk::of(timer, steps).filter(|_| paused.is_none()) {
         Some(walk) => slots_between(walk, (from, to), left),
         None => {
             let known = known_of_runs(timer).filter(|slot| paused.is_none() && (from..to).contains(&slot.at));
@@ -80,9 +85,14 @@ pub(super) fn coming_between(timer: &Timer, (from, to): (Timestamp, Timestamp), 
 }
 
 /// How many slots of it will come in each of so many hours from an instant on; so many may be visited.
-pub(super) fn hours_of(timer: &Timer, from: Timestamp, hours: usize, left: &mut usize) -> Vec<Option<u64>> {
+pub(super) fn hours_of(
+    timer: &Timer,
+    from: Timestamp,
+    hours: usize,
+    (left, steps): (&mut usize, &Steps),
+) -> Vec<Option<u64>> {
     let end = |at: usize| from.after(Duration::from_micros(HOUR.saturating_mul(at as u64 + 1)));
-    let walk = Walk::of(timer).filter(|_| timer.paused.is_none());
+    let walk = Walk::of(timer, steps).filter(|_| timer.paused.is_none());
     let Some(mut walk) = walk else {
         let known = known_of_runs(timer).filter(|_| timer.paused.is_none()).map(|slot| slot.at);
         let is_in = |at: usize| {
@@ -101,7 +111,7 @@ pub(super) fn hours_of(timer: &Timer, from: Timestamp, hours: usize, left: &mut 
             .collect();
     }
     let first = walk.after.after(TICK);
-    let mut counted = walk.schedule.hourly(from, hours, left);
+    let mut counted = walk.schedule.hourly(from, hours, (left, steps));
     for (at, count) in counted.iter_mut().enumerate() {
         if end(at) <= first {
             *count = Some(0);
@@ -119,11 +129,19 @@ pub(super) fn hours_of(timer: &Timer, from: Timestamp, hours: usize, left: &mut 
 
 /// The first slot of it that will come from an instant on and before another; of one that may bring only so many more none
 /// is told that lies behind its next one.
-pub(super) fn first_between(timer: &Timer, (from, to): (Timestamp, Timestamp)) -> Option<Timestamp> {
+pub(super) fn first_between(
+    timer: &Timer,
+    (from, to): (Timestamp, Timestamp),
+    steps: &Steps,
+) -> Option<Timestamp> {
     let first = timer.next.filter(|_| timer.paused.is_none())?;
     let schedule = &timer.agreed.schedule;
     let goes_on = !schedule.follows_runs() && schedule.bounds().most_runs.is_none();
-    let slot = if first < from && goes_on { schedule.next_after(from.before(TICK))? } else { first };
+    let slot = if first < from && goes_on {
+        Search::new(schedule, steps).next_after(from.before(TICK))?
+    } else {
+        first
+    };
     (from..to).contains(&slot).then_some(slot)
 }
 
@@ -132,11 +150,16 @@ fn slots_between(mut walk: Walk<'_>, (from, to): (Timestamp, Timestamp), left: &
         // Perhaps it has brought enough by then, perhaps not.
         return Slots::Groups(vec![Group { from, to, count: None, change: None }]);
     }
-    let start = walk;
+    let (after, runs) = (walk.after, walk.runs);
     let slots: Vec<Slot> = std::iter::from_fn(|| walk.step(to)).take(EACH + 1).collect();
     *left = left.saturating_sub(slots.len());
+    if walk.is_cut() {
+        return Slots::Groups(vec![Group { from, to, count: None, change: None }]);
+    }
     match slots.first() {
-        Some(first) if slots.len() > EACH => Slots::Groups(groups(start, (first.at, to), left)),
+        Some(first) if slots.len() > EACH => {
+            Slots::Groups(groups(Walk { after, runs, ..walk }, (first.at, to), left))
+        }
         Some(_) | None => Slots::Each(slots),
     }
 }
@@ -166,13 +189,18 @@ fn groups(mut walk: Walk<'_>, (first, to): (Timestamp, Timestamp), left: &mut us
         };
         groups.push(Group { from, to: end, count: Some(count), change });
     }
+    if walk.is_cut() {
+        let from = groups.last().map_or(first, |group| group.to);
+        groups.extend((from < to).then_some(Group { from, to, count: None, change: None }));
+    }
     groups
 }
 
 /// A walk along the slots of a timer, which counts what it may still bring.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Walk<'a> {
     schedule: &'a Schedule,
+    search: Search<'a>,
     /// Behind which instant it goes on.
     after: Timestamp,
     /// How many jobs it may bring behind that; `None` if there is no end.
@@ -181,27 +209,33 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// From its next slot on; `None` if there is none, or if its slots depend on its runs.
-    fn of(timer: &'a Timer) -> Option<Self> {
+    fn of(timer: &'a Timer, steps: &'a Steps) -> Option<Self> {
         let schedule = &timer.agreed.schedule;
         let next = timer.next.filter(|_| !schedule.follows_runs())?;
         let runs = schedule.bounds().most_runs.map(|most| most.saturating_sub(timer.runs));
-        Some(Self { schedule, after: next.before(TICK), runs })
+        Some(Self { schedule, search: Search::new(schedule, steps), after: next.before(TICK), runs })
     }
 
     /// The next slot, if it is before an instant.
     fn step(&mut self, to: Timestamp) -> Option<Slot> {
-        if self.runs == Some(0) {
-            return None;
-        }
-        let slot = self.schedule.next(self.after).filter(|slot| slot.at < to)?;
+        let slot = self.peek(to)?;
         self.after = slot.at;
         self.runs = self.runs.map(|runs| runs - 1);
         Some(slot)
     }
 
-    /// The next slot, if it is before an instant, without going there.
-    fn peek(mut self, to: Timestamp) -> Option<Slot> {
-        self.step(to)
+    /// The next slot, if it is before an instant, without going there. None is known once no step is left.
+    fn peek(&mut self, to: Timestamp) -> Option<Slot> {
+        if self.runs == Some(0) || self.is_cut() {
+            return None;
+        }
+        let slot = self.search.next(self.after)?;
+        (slot.at < to && !self.is_cut()).then_some(slot)
+    }
+
+    /// Slots may be missing, since no step is left.
+    fn is_cut(&self) -> bool {
+        self.search.is_cut()
     }
 
     /// Goes on from an instant. What comes before it uses up what the timer may bring; answers whether all of that
@@ -218,7 +252,7 @@ impl<'a> Walk<'a> {
         let (mut count, mut change) = (0, None);
         let most = if self.runs.is_some() { u64::MAX } else { limits::SLOTS_COUNTED };
         while *left > 0 && count <= most {
-            let Some(slot) = self.step(to) else { return Some((count, change)) };
+            let Some(slot) = self.step(to) else { return (!self.is_cut()).then_some((count, change)) };
             *left -= 1;
             count += 1;
             change = change.or(slot.change);
@@ -256,7 +290,8 @@ mod tests {
         let mut timer = timer(when::delay(Duration::from_secs(60)));
         let known = [Slot { at: second(60), change: None }];
         assert_eq!(coming(&timer, 10), known);
-        let between = |timer: &Timer, from, to| coming_between(timer, (from, to), &mut 10).slots;
+        let between =
+            |timer: &Timer, from, to| coming_between(timer, (from, to), (&mut 10, &Steps::default())).slots;
         assert_eq!(between(&timer, second(60), second(61)), Slots::Each(known.to_vec()));
         assert_eq!(between(&timer, second(61), second(90)), Slots::Each(vec![]));
         timer.open.push(tenure_core::JobId::new(second(60), 1));
@@ -266,7 +301,8 @@ mod tests {
     #[test]
     fn what_comes_before_a_range_uses_up_what_a_timer_may_enqueue() {
         let timer = timer(when::every(Duration::from_secs(60)).times(5));
-        let Slots::Each(slots) = coming_between(&timer, (second(181), Timestamp::LAST), &mut 100).slots
+        let Slots::Each(slots) =
+            coming_between(&timer, (second(181), Timestamp::LAST), (&mut 100, &Steps::default())).slots
         else {
             panic!()
         };
@@ -281,12 +317,19 @@ mod tests {
         let timer = timer(when::every(Duration::from_secs(1)).times(15_000));
         let range = (second(14_401), second(21_601));
         let mut left = 20_000;
-        let Slots::Groups(groups) = coming_between(&timer, range, &mut left).slots else { panic!() };
+        let Slots::Groups(groups) = coming_between(&timer, range, (&mut left, &Steps::default())).slots
+        else {
+            panic!()
+        };
         assert_eq!(groups.iter().map(|group| group.count).collect::<Vec<_>>(), [Some(600)]);
         // The way there was visited once, and the range twice: to see whether they are few, and in groups.
         assert_eq!(left, 20_000 - 14_400 - 101 - 600);
         for mut too_few in [0, 5_000, 14_399, 14_800] {
-            let Slots::Groups(groups) = coming_between(&timer, range, &mut too_few).slots else { panic!() };
+            let Slots::Groups(groups) =
+                coming_between(&timer, range, (&mut too_few, &Steps::default())).slots
+            else {
+                panic!()
+            };
             assert_eq!((groups.len(), groups[0].count, too_few), (1, None, 0), "{groups:?}");
         }
     }
@@ -299,16 +342,37 @@ mod tests {
             Timestamp::EPOCH.after(Duration::from_secs(90_000)),
         );
         let mut left = 10_000;
-        let Slots::Groups(groups) = coming_between(&timer, (from, to), &mut left).slots else { panic!() };
+        let Slots::Groups(groups) = coming_between(&timer, (from, to), (&mut left, &Steps::default())).slots
+        else {
+            panic!()
+        };
         assert!(groups.windows(2).all(|pair| pair[0].to <= pair[1].from), "{groups:?}");
         let counted: u64 = groups.iter().filter_map(|group| group.count).sum();
         let each = timer.agreed.schedule.between(from, to.before(TICK), 10_000).len();
         assert_eq!(counted, each as u64);
         assert!(left < 10_000);
         let mut none_left = 0;
-        let Slots::Groups(groups) = coming_between(&timer, (from, to), &mut none_left).slots else {
+        let Slots::Groups(groups) =
+            coming_between(&timer, (from, to), (&mut none_left, &Steps::default())).slots
+        else {
             panic!()
         };
         assert!(groups.iter().all(|group| group.count.is_none()));
+    }
+
+    #[test]
+    fn slots_that_take_too_long_to_find_are_said_to_be_unknown() {
+        let rare = "DTSTART:20000229T000000 RRULE:FREQ=YEARLY;BYYEARDAY=60;BYMONTHDAY=29;BYDAY=TU";
+        let timer = timer(Schedule::parse(&format!("{rare} or * * * * *")).unwrap().into());
+        let range = (second(0), second(3_600));
+        let unknown = [Group { from: range.0, to: range.1, count: None, change: None }];
+        let few = Steps::new(10);
+        let cut = coming_between(&timer, range, (&mut 1_000, &few)).slots;
+        assert_eq!(cut, Slots::Groups(unknown.to_vec()));
+        assert_eq!(hours_of(&timer, second(0), 2, (&mut 1_000, &few)), [None, None]);
+        let Slots::Each(slots) = coming_between(&timer, range, (&mut 1_000, &Steps::default())).slots else {
+            panic!()
+        };
+        assert_eq!(slots.len(), 59);
     }
 }

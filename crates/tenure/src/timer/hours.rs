@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_core::{Fate, Invalid, Name, SlotRecord, Timer, Timestamp, limits};
 use tenure_store::{Order, SlotsAsk, TimersAsk};
 
-use super::calendar::{CalendarAsk, TIMERS, ZoneChange, changes_of};
+use super::calendar::{CalendarAsk, STEPS, TIMERS, ZoneChange, changes_of, steps_for};
 use super::coming::{first_between, hours_of};
 use crate::{Error, Tenure};
 
@@ -60,10 +60,11 @@ pub(super) async fn look_up(tenure: &Tenure, ask: CalendarAsk) -> Result<Calenda
     let at_most = ask.at_most.0.clamp(1, TIMERS);
     let page = tenure.store().timers(TimersAsk { prefix: ask.prefix.clone(), behind, at_most }).await?;
     let (mut timers, mut cut_before) = (BTreeMap::new(), None);
-    let mut more = VISITED_MORE;
-    for timer in &page.timers {
+    let (mut more, mut work) = (VISITED_MORE, STEPS);
+    for (index, timer) in page.timers.iter().enumerate() {
         let mut left = VISITED + more;
-        timers.insert(timer.name().clone(), coming(timer, &ask, hours, &mut left));
+        let others = page.timers.len() - index;
+        timers.insert(timer.name().clone(), coming(timer, (&ask, hours), (&mut left, &mut work), others));
         // What it has for itself nobody else gets, and nobody else can use it up.
         more = more.min(left);
         // One look at a hostile rule may be long: others have their turn.
@@ -87,12 +88,21 @@ fn hours_between(ask: &CalendarAsk) -> Result<usize, Error> {
     })
 }
 
-fn coming(timer: &Timer, ask: &CalendarAsk, hours: usize, left: &mut usize) -> TimerHours {
-    let counted = hours_of(timer, ask.from, hours, left);
+fn coming(
+    timer: &Timer,
+    (ask, hours): (&CalendarAsk, usize),
+    (left, work): (&mut usize, &mut u32),
+    timers: usize,
+) -> TimerHours {
+    let steps = steps_for(*work, timers);
+    *work -= steps.left();
+    let counted = hours_of(timer, ask.from, hours, (left, &steps));
     let is_some = counted.iter().any(|hour| *hour != Some(0));
+    let next = first_between(timer, (ask.from, ask.to), &steps);
+    *work += steps.left();
     TimerHours {
         schedule: timer.agreed.schedule.to_string(),
-        next: first_between(timer, (ask.from, ask.to)),
+        next,
         coming: if is_some { counted } else { Vec::new() },
         ..TimerHours::default()
     }

@@ -12,10 +12,10 @@ mod walk;
 use std::fmt;
 use std::sync::Arc;
 
-use super::Zone;
 use super::cron::time_at_least;
 use super::rule::Repeats;
 use super::wall::{Date, TimeOfDay, Wall, days_in_month, is_leap};
+use super::{Steps, Zone};
 use crate::{Timestamp, limits};
 use both_ends::BothEnds;
 use dates::Exceptions;
@@ -189,10 +189,17 @@ impl Rrule {
     }
 
     /// The first local time of the rule at `from` or after it, without those of RDATE.
-    pub(crate) fn next(&self, mut from: Wall) -> Option<Wall> {
-        let mut steps = limits::RRULE_STEPS;
+    pub(crate) fn next(&self, from: Wall, steps: &Steps) -> Option<Wall> {
+        let most = steps.left().min(limits::RRULE_STEPS);
+        let mut left = most;
+        let found = self.next_allowed(from, &mut left);
+        steps.spend(most - left)?;
+        found
+    }
+
+    fn next_allowed(&self, mut from: Wall, steps: &mut u32) -> Option<Wall> {
         loop {
-            let wall = self.next_within(from, &mut steps)?;
+            let wall = self.next_within(from, steps)?;
             match self.exceptions.after_excluded(wall) {
                 Some(later) => from = later,
                 None => return Some(wall),

@@ -153,3 +153,16 @@ fn a_one_time_timer_whose_instant_comes_while_it_is_set_fires_once() {
     assert_eq!(over.field, "schedule");
     assert!(over.to_string().contains("2026-01-01T00:00:01.000000Z`, which has ended"), "{over}");
 }
+
+#[test]
+fn a_schedule_whose_next_runs_take_too_long_is_refused() {
+    let rare = "DTSTART:20000229T000000 RRULE:FREQ=YEARLY;BYYEARDAY=60;BYMONTHDAY=29;BYDAY=TU";
+    let rules = [&["* * * * * *"][..], &[rare; 15]].concat().join(" or ");
+    let often = new(&rules, Policies::default());
+    assert_eq!(often.check_left(on("00:00:00")), Ok(()), "rare runs are no reason");
+    let skipped = crate::schedule::Calendar::of(["02-29"]).unwrap();
+    let never = NewTimer { schedule: often.schedule.clone().except(skipped).unwrap(), ..often };
+    let refused = never.check_left(on("00:00:00")).unwrap_err();
+    assert_eq!(refused.field, "schedule");
+    assert!(refused.to_string().contains("whose next runs take too long to find"), "{refused}");
+}

@@ -1,0 +1,276 @@
+//! The search for runs, within a number of steps that all its parts share.
+
+use std::cell::Cell;
+
+use super::passage::{self, ClockChange, Passage};
+use super::rule::{OfWall, Repeats};
+use super::wall::Wall;
+use super::zone::Instants;
+use super::{Delay, Rule, Schedule, Slot};
+use crate::{Timestamp, limits};
+
+const SECOND: i64 = 1_000_000;
+
+/// The work that a question about schedules may still cause. All searches for its answer share it.
+///
+/// A step is a day that a recurrence rule examines, or a skipped day.
+#[derive(Debug)]
+pub struct Steps(Cell<u32>);
+
+/// A search for runs of a schedule. It remembers the next run of each rule, so a rule that rarely runs is searched once.
+#[derive(Debug)]
+pub struct Search<'a> {
+    schedule: &'a Schedule,
+    steps: &'a Steps,
+    /// One for each rule; empty if there is only one rule, which would be searched again anyway.
+    known: Vec<Option<Known>>,
+}
+
+/// The first run of a rule after a time.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    after: Timestamp,
+    next: Option<Timestamp>,
+}
+
+impl Default for Steps {
+    /// Returns the steps of one question about one schedule.
+    fn default() -> Self {
+        Self::new(limits::SCHEDULE_STEPS)
+    }
+}
+
+impl Steps {
+    /// Returns so many steps.
+    #[must_use]
+    pub fn new(count: u32) -> Self {
+        Self(Cell::new(count))
+    }
+
+    /// Returns the number of unused steps.
+    #[must_use]
+    pub fn left(&self) -> u32 {
+        self.0.get()
+    }
+
+    /// Returns `true` if no step is left: then the answer may lack runs.
+    #[must_use]
+    pub fn are_spent(&self) -> bool {
+        self.left() == 0
+    }
+
+    /// Takes off steps.
+    pub(super) fn spend(&self, count: u32) -> Option<()> {
+        let left = self.left().checked_sub(count);
+        self.0.set(left.unwrap_or(0));
+        left.map(drop)
+    }
+}
+
+impl<'a> Search<'a> {
+    /// Creates a search that takes these steps.
+    #[must_use]
+    pub fn new(schedule: &'a Schedule, steps: &'a Steps) -> Self {
+        let rules = schedule.rule.parts().len();
+        Self { schedule, steps, known: if rules > 1 { vec![None; rules] } else { Vec::new() } }
+    }
+
+    /// Returns `true` if no step is left: then the last answer may be wrong.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.steps.are_spent()
+    }
+
+    /// Returns the first run strictly after a time; see [`Schedule::next_after`]. Once no step is left, it ignores rules
+    /// whose next run it has not found.
+    pub fn next_after(&mut self, after: Timestamp) -> Option<Timestamp> {
+        let schedule = self.schedule;
+        let from = schedule.bounds.after(after);
+        let rules = schedule.rule.parts().iter().enumerate();
+        let slot = rules.filter_map(|(index, rule)| self.known_next(index, rule, from)).min()?;
+        (!schedule.bounds.have_ended(slot)).then_some(slot)
+    }
+
+    /// Like [`Search::next_after`], with the effect of a clock change.
+    pub fn next(&mut self, after: Timestamp) -> Option<Slot> {
+        let at = self.next_after(after)?;
+        let has_slot = |known: &Option<Known>| known.is_some_and(|known| known.next == Some(at));
+        let index = if self.known.is_empty() { Some(0) } else { self.known.iter().position(has_slot) };
+        let rule = index.and_then(|index| self.schedule.rule.parts().get(index));
+        Some(Slot { at, change: rule.and_then(|rule| self.change(rule, at)) })
+    }
+
+    /// Returns the last run at or before a time; see [`Schedule::latest`]. Once no step is left, it returns an earlier run
+    /// or none.
+    pub fn latest(&mut self, by: Timestamp) -> Option<Slot> {
+        if self.schedule.follows_runs() {
+            return None;
+        }
+        let mut is_before = |micros: i64| {
+            let after = Timestamp::from_micros(micros).ok()?;
+            self.next_after(after).filter(|slot| *slot <= by)
+        };
+        // Back in growing steps to an instant that has a slot behind it, then halving the way to the last such one.
+        let mut step = SECOND;
+        let mut low = by.as_micros();
+        let mut high = by.as_micros();
+        let mut found = None;
+        while found.is_none() && low > 0 {
+            high = low;
+            low = (low - step).max(0);
+            step = step.saturating_mul(4);
+            found = is_before(low);
+        }
+        while let Some(slot) = found.filter(|slot| slot.as_micros() < high) {
+            low = slot.as_micros();
+            // Whatever is after this slot is found by asking from it on.
+            let Some(later) = is_before(low) else {
+                break;
+            };
+            found = Some(later);
+            let middle = later.as_micros() + (high - later.as_micros()) / 2;
+            match is_before(middle) {
+                Some(later) => found = Some(later),
+                None => high = middle,
+            }
+        }
+        let at = found?;
+        self.next(at.before(std::time::Duration::from_micros(1))).filter(|slot| slot.at == at)
+    }
+
+    /// Returns `true` if there is a run after a time. It stops at the first rule that has one.
+    pub(super) fn has_run(&self, after: Timestamp) -> bool {
+        let bounds = self.schedule.bounds;
+        let has_run = |rule: &Rule| {
+            self.next_of(rule, bounds.after(after)).is_some_and(|slot| !bounds.have_ended(slot))
+        };
+        self.schedule.rule.parts().iter().any(has_run)
+    }
+
+    /// Returns the first slot of a rule, regardless of the end of the schedule.
+    fn known_next(&mut self, index: usize, rule: &Rule, after: Timestamp) -> Option<Timestamp> {
+        let holds = |known: &Known| known.after <= after && known.next.is_none_or(|next| next > after);
+        if let Some(known) = self.known.get(index).copied().flatten().filter(holds) {
+            return known.next;
+        }
+        let next = self.next_of(rule, after);
+        // A search that was cut says nothing about later times.
+        if let Some(known) = self.known.get_mut(index) {
+            *known = (next.is_some() || !self.steps.are_spent()).then_some(Known { after, next });
+        }
+        next
+    }
+
+    fn next_of(&self, rule: &Rule, after: Timestamp) -> Option<Timestamp> {
+        match rule {
+            Rule::Cron(cron) => self.next_local(cron.repeats(), &|wall| cron.next(wall), after),
+            Rule::Times(times) => self.next_local(Repeats::Once, &|wall| times.next(wall), after),
+            Rule::Rrule(rule) => {
+                let own = self.next_local(rule.repeats(), &|wall| rule.next(wall, self.steps), after);
+                let own = own.filter(|slot| rule.until().is_none_or(|until| *slot <= until));
+                let added = self.next_local(Repeats::Once, &|wall| rule.next_added(wall), after);
+                own.into_iter().chain(added).min()
+            }
+            Rule::Every(every) => self.next_allowed(&|after| every.next(after), after),
+            Rule::Delay(delay) => self.next_delayed(*delay, after),
+            Rule::At(at) => self.next_allowed(&|after| at.next(after), after),
+            Rule::AnyOf(rules) => rules.iter().filter_map(|rule| self.next_of(rule, after)).min(),
+        }
+    }
+
+    /// Returns the effect of a clock change on a slot of a rule.
+    fn change(&self, rule: &Rule, at: Timestamp) -> Option<ClockChange> {
+        let of = |is_match: &dyn Fn(Wall) -> bool| {
+            passage::change_at(&self.schedule.zone, at.as_micros().div_euclid(SECOND), is_match)
+        };
+        match rule {
+            Rule::Cron(cron) => of(&|wall| cron.next(wall) == Some(wall)),
+            Rule::Times(times) => of(&|wall| times.next(wall) == Some(wall)),
+            Rule::Rrule(rule) => {
+                of(&|wall| rule.next_added(wall) == Some(wall) || rule.next(wall, self.steps) == Some(wall))
+            }
+            Rule::AnyOf(_) | Rule::Every(_) | Rule::Delay(_) | Rule::At(_) => None,
+        }
+    }
+
+    /// The first slot of a rule that speaks of local times.
+    fn next_local(
+        &self,
+        repeats: Repeats,
+        next: &dyn Fn(Wall) -> Option<Wall>,
+        after: Timestamp,
+    ) -> Option<Timestamp> {
+        let after = after.as_micros().div_euclid(SECOND);
+        let allowed = |from: Wall| self.allowed(next, from);
+        let next = if self.schedule.except.is_empty() { next } else { &allowed };
+        let second = Passage::after(&OfWall { repeats, next }, &self.schedule.zone, after).next()?;
+        Timestamp::from_micros(second.checked_mul(SECOND)?).ok()
+    }
+
+    /// The first local time that is not on a day that is left out.
+    fn allowed(&self, next: &dyn Fn(Wall) -> Option<Wall>, mut from: Wall) -> Option<Wall> {
+        for _ in 0..limits::LEFT_OUT_IN_A_ROW {
+            let wall = next(from)?;
+            if !self.schedule.except.leaves_out(wall) {
+                return Some(wall);
+            }
+            self.steps.spend(1)?;
+            from = wall.next_midnight();
+        }
+        None
+    }
+
+    /// The first slot of a rule that speaks of instants.
+    fn next_allowed(
+        &self,
+        next: &dyn Fn(Timestamp) -> Option<Timestamp>,
+        mut after: Timestamp,
+    ) -> Option<Timestamp> {
+        if self.schedule.except.is_empty() {
+            return next(after);
+        }
+        for _ in 0..limits::LEFT_OUT_IN_A_ROW {
+            let slot = next(after)?;
+            let Some(midnight) = self.end_of_left_out(slot) else {
+                return Some(slot);
+            };
+            self.steps.spend(1)?;
+            // A microsecond before, since midnight itself may be a slot.
+            after = Timestamp::from_micros(midnight.as_micros() - 1).ok()?.max(slot);
+        }
+        None
+    }
+
+    fn next_delayed(&self, delay: Delay, after: Timestamp) -> Option<Timestamp> {
+        let mut slot = match self.schedule.bounds.starts_at {
+            Some(start) if after < start => start,
+            _ => delay.next(after)?,
+        };
+        for _ in 0..limits::LEFT_OUT_IN_A_ROW {
+            let Some(midnight) = self.end_of_left_out(slot) else {
+                return Some(slot);
+            };
+            self.steps.spend(1)?;
+            slot = midnight;
+        }
+        None
+    }
+
+    /// If a slot falls on a day that is left out: the midnight at the end of that day.
+    fn end_of_left_out(&self, slot: Timestamp) -> Option<Timestamp> {
+        let second = slot.as_micros().div_euclid(SECOND);
+        let zone = &self.schedule.zone;
+        let wall = zone.wall(second);
+        if !self.schedule.except.leaves_out(wall) {
+            return None;
+        }
+        let midnight = match zone.instants(wall.next_midnight()) {
+            Instants::One(midnight)
+            | Instants::Gap { shifted: midnight }
+            | Instants::Fold { first: midnight, .. } => midnight,
+        };
+        // At a fold at midnight the day goes on after its end was shown once; the next look sees that.
+        let midnight = midnight.max(second + 1);
+        Timestamp::from_micros(midnight.checked_mul(SECOND)?).ok()
+    }
+}

@@ -1,0 +1,57 @@
+//! Searches for runs of schedules, apart from the threads that serve requests.
+
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::problem::{Problem, ProblemType};
+
+/// Searches at once. One may take some time on a processor, and other requests need some, too.
+static SEARCHES: Semaphore = Semaphore::const_new(4);
+
+/// Runs a search on a thread that serves no requests.
+pub(super) async fn search<T: Send + 'static>(
+    search: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let failed = || Problem::new(ProblemType::Internal, "internal error; see the server log");
+    let permit = SEARCHES.acquire().await.map_err(|_| failed())?;
+    let found = spawn_blocking(move || {
+        // A client that gives up does not end its search.
+        let _permit = permit;
+        search()
+    });
+    found.await.map_err(|_| failed())
+}
+
+/// The same for a search that also asks the store.
+pub(super) async fn search_store<T: Send + 'static>(
+    found: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Problem> {
+    search(move || Handle::current().block_on(found)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn searches_leave_the_thread_to_other_requests() {
+        let mut ends = Vec::new();
+        let searches: Vec<_> = (0..8)
+            .map(|number| {
+                let (end, ended) = mpsc::channel::<()>();
+                ends.push(end);
+                tokio::spawn(search(move || ended.recv().map_or(number, |()| number)))
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        // This thread gets here although the searches wait.
+        drop(ends);
+        for (number, search) in searches.into_iter().enumerate() {
+            assert_eq!(search.await.unwrap().ok(), Some(number));
+        }
+        assert_eq!(search_store(async { 7 }).await.ok(), Some(7));
+    }
+}
