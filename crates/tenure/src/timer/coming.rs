@@ -366,7 +366,7 @@ mod tests {
         let timer = timer(Schedule::parse(&format!("{rare} or * * * * *")).unwrap().into());
         let range = (second(0), second(3_600));
         let unknown = [Group { from: range.0, to: range.1, count: None, change: None }];
-        let few = Steps::new(10);
+        let few = Steps::new(1);
         let cut = coming_between(&timer, range, (&mut 1_000, &few)).slots;
         assert_eq!(cut, Slots::Groups(unknown.to_vec()));
         assert_eq!(hours_of(&timer, second(0), 2, (&mut 1_000, &few)), [None, None]);
