@@ -52,8 +52,8 @@ async fn every_history_of_leases_goes_as_it_goes_with_the_reference(given: Given
     }
 }
 
-/// Histories that never came to some answer would prove nothing about it. The reference is asked: each store answers the
-/// same.
+/// Histories in which an answer never occurs prove nothing about that answer. The test runs only the reference store,
+/// because every store gives the same answers.
 async fn histories_of_leases_come_to_every_answer(_given: Given) {
     let answers = [
         "Granted",

@@ -164,7 +164,7 @@ async fn a_correction_leaves_jobs_alone_that_a_right_clock_accepted(given: Given
     let right = given.put(given.new_job("early")).await;
     correction.step(&*given.store).await.unwrap();
     assert_eq!(given.drain(&["early"]).await, [[early, right]]);
-    // It also finds a job of an error of the clock that came and went between two steps.
+    // A step also finds a job that the store accepted during a clock error between two steps.
     given.clock.step_to(given.now().after(minutes(60)));
     let unseen = given.put(given.new_job("early")).await;
     put_back(&given);

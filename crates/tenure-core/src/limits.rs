@@ -199,10 +199,10 @@ pub const LEFT_OUT_IN_A_ROW: usize = 20_000;
 pub const SLOTS_ASKED: usize = 10_000;
 /// Longest interval of a recurrence rule, in its own unit.
 pub const RRULE_INTERVAL: u32 = 100_000;
-/// Most steps of one question about a schedule, however many rules, skipped days and runs it has: days that recurrence
-/// rules examine, and skipped days.
+/// Maximum number of steps for one question about a schedule, for all its rules and runs together. A step is a day that a
+/// recurrence rule examines, or a skipped day.
 pub const SCHEDULE_STEPS: u32 = 500_000;
-/// Next runs of a schedule that must be found within these steps before a store takes it.
+/// Number of next runs that a search must find within these steps before a store accepts the schedule.
 pub const SCHEDULE_RUNS_TRIED: usize = 10;
 /// Most slots that a recurrence rule counts.
 pub const RRULE_COUNT: u32 = 10_000;

@@ -141,7 +141,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     Ok(response)
 }
 
-/// Returns the action, the filter and the parameters for the audit log. It reads the body in the same way as the route.
+/// Reads the body with the route's parser, and returns the action, the filter and the parameters for the audit log.
 fn detail(headers: &HeaderMap, text: &[u8]) -> serde_json::Value {
     body::json(headers, text).unwrap_or_default()
 }

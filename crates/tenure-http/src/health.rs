@@ -135,7 +135,7 @@ async fn writes(api: &Api) -> Result<(), Fault> {
     api.tenure().store().write_records(writes).await.map(drop)
 }
 
-/// The last result of the store's check. Checks that arrive together share one, however many clients ask.
+/// The last result of the store's check. Concurrent requests share one check, so many clients cost the store no more than one.
 #[derive(Debug, Default)]
 pub(crate) struct LastCheck(tokio::sync::Mutex<Option<(Moment, Result<(), Fault>)>>);
 

@@ -1,7 +1,7 @@
 //! Detects other roles that could run code in the schema.
 //!
 //! Programs and the functions of the schema look up names there. PostgreSQL prefers the function or operator whose
-//! parameters match the arguments best, and runs triggers as the role that writes. It checks a foreign key as the owner of
+//! parameters match the arguments best, and runs triggers as the role that writes. Foreign key checks run as the owner of
 //! the referenced table, with casts that the owner of the key may have made. So a role that may create such objects could
 //! run code as another role. The check looks up names only in `pg_catalog`, and runs before any statement that uses
 //! the schema.

@@ -21,20 +21,23 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
 
 /// Finds the jobs without a delay that a store accepted while its clock was ahead, and makes them due.
 ///
-/// It searches for them once after each start, because the clock may have gone back before, and each time that the clock
-/// goes back. Once a minute it looks at the newest jobs, because the clock may have gone ahead and back between two steps.
+/// A search begins after each start, because the clock may have gone back before, and each time that the clock goes back.
+/// Once a minute, a step looks at the newest jobs, because the clock may have gone ahead and back between two steps.
 #[derive(Debug, Default)]
 pub struct ClockCorrection {
     /// The clock at the last step.
     last: Option<(Timestamp, Moment)>,
     looked: Option<Moment>,
     search: Option<Search>,
+    /// The newest job of the search that began last after a look at the newest jobs. Jobs with a delay stay ahead of the
+    /// clock, and must not cause another search.
+    searched: Option<Timestamp>,
 }
 
 /// A search from the newest job to older ones, a page at each step.
 #[derive(Debug)]
 struct Search {
-    /// The due time that the jobs get. It is the same for all of them, so they keep the order in which they were enqueued.
+    /// The new due time. All jobs of a search get the same one, so they keep the order in which they were enqueued.
     due: Timestamp,
     after: Option<Cursor>,
 }
@@ -59,8 +62,11 @@ impl ClockCorrection {
         } else if self.search.is_none() && is_time {
             let newest = store.jobs(PageAsk { values: Values::Omitted, ..PageAsk::default() }).await?;
             self.looked = Some(moment);
-            let is_ahead = newest.jobs.iter().any(|job| job.created > now.after(TOLERANCE));
-            self.search = is_ahead.then_some(Search { due: now, after: None });
+            let newest = newest.jobs.iter().map(|job| job.created).max();
+            if newest > self.searched && newest > Some(now.after(TOLERANCE)) {
+                self.searched = newest;
+                self.search = Some(Search { due: now, after: None });
+            }
         }
         let Some(Search { due, after }) = self.search else { return Ok(false) };
         let next = make_due(store, now, due, after).await?;
@@ -95,7 +101,7 @@ async fn make_due(
     Ok(page.next.filter(|_| !page.jobs.is_empty()))
 }
 
-/// Returns `true` if the time of day is earlier than the time that has passed allows.
+/// Returns `true` if the wall clock has fallen behind the monotonic clock since the last step.
 fn has_gone_back((last, at): (Timestamp, Moment), now: Timestamp, moment: Moment) -> bool {
     last.after(moment.since(at)).since(now) > TOLERANCE
 }

@@ -65,7 +65,7 @@ impl<App> Run<App> {
         let _ = self.inner.singleton.set(pass);
     }
 
-    /// The attempt, as its handler's waits for other jobs are noted with it.
+    /// Returns the record of this attempt that notes its handler's waits for other jobs.
     pub(crate) fn waiter(&self) -> Waiter {
         let Inner { tenure, job, control, .. } = &*self.inner;
         Waiter::new(Arc::clone(control), Arc::clone(job), Arc::clone(tenure.store()))

@@ -17,8 +17,8 @@ const PRUNE_ROUNDS: u32 = 60;
 const CLAIM_ROUNDS: u32 = 600;
 const BETWEEN_FULL_STEPS: Duration = Duration::from_millis(10);
 
-/// A task that prunes finished jobs, old notes of the ledger and old records of slots, takes lapsed jobs, and makes jobs due
-/// that a clock accepted that was ahead. Ends when dropped.
+/// The maintenance task: prunes finished jobs, old notes of the ledger and old records of slots, and takes lapsed jobs. Also
+/// makes jobs due that the store accepted while its clock was ahead. Ends when dropped.
 #[derive(Debug)]
 pub(crate) struct Tender {
     task: JoinHandle<()>,
@@ -65,14 +65,19 @@ async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
         }
         until_claim = until_claim.saturating_sub(1);
         let mut outcome = store.tend().await.map(|step| step.more);
-        // After the step, because a store may learn by it what its server's clock shows.
-        if let Ok(more) = outcome {
-            outcome = correction.step(&*store).await.map(|more_jobs| more || more_jobs);
-        }
         if until_pruned == 0 && outcome.is_ok() {
             let pruned = prune(&*store, clock.now(), &chores).await;
             until_pruned = if matches!(pruned, Ok(true)) { 1 } else { PRUNE_ROUNDS };
             outcome = outcome.and_then(|more| pruned.map(|more_to_prune| more || more_to_prune));
+        }
+        // After the other steps: they tell a store what its server's clock shows, and a fault here must not stop them.
+        if let Ok(more) = &mut outcome {
+            match correction.step(&*store).await {
+                Ok(more_jobs) => *more |= more_jobs,
+                Err(fault) => {
+                    tracing::debug!(%fault, "failed to look for jobs of a clock ahead; retrying later")
+                }
+            }
         }
         until_pruned = until_pruned.saturating_sub(1);
         if let Err(fault) = stats::write(&*store, &chores.heap, false).await {

@@ -29,8 +29,8 @@ pub struct Ended {
 impl Tenure {
     /// Waits until a job has ended. Bound it with your own timeout.
     ///
-    /// A handler that waits keeps its slot. If all slots of a queue wait for jobs of that queue, none of them starts,
-    /// and the worker logs a warning.
+    /// A handler that waits keeps its slot. If handlers that wait for jobs of a queue occupy all its slots, none of these
+    /// jobs can start (a deadlock). The worker then logs a warning.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the job does not exist or is deleted during the wait, or a fault.

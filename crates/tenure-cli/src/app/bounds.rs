@@ -83,15 +83,15 @@ impl Bounds {
         Ok(confined)
     }
 
-    /// Checks that this machine can confine the app as its settings require. If not, the app cannot run, or gets a note. The
-    /// copy for another user must not be that of a link.
+    /// Checks that this machine can confine the app as its settings require. If not, the app cannot run, or gets a note. If the
+    /// app runs from a copy as another user, its folder must not be a link.
     pub(super) fn check(&self, app: &mut App) {
         let is_link = app.folder.ancestors().take(own_names(app)).any(Path::is_symlink);
         if is_link
             && app.settings.is_in_place != Some(true)
             && self.user(app).is_ok_and(|user| user.is_some())
         {
-            app.wrong.push("its folder is a symbolic link, and it runs as another user".to_owned());
+            app.wrong.push("it runs as another user, so its folder must not be a symbolic link".to_owned());
         }
         match self.confinement_of(app).and_then(|confined| confined.check()) {
             Ok(notes) => app.notes.extend(notes),

@@ -44,8 +44,8 @@ struct Copying<'a> {
     bytes: u64,
 }
 
-/// Copies files, folders and links; what is none of them, such as a pipe, is left out. Ends early if told to stop. The
-/// last `own` names of the path `from` must be folders, not links.
+/// Copies files, folders and links, and skips everything else, such as pipes. Ends early if `stop` is set. The last `own`
+/// names of the path `from` must be folders, not links.
 ///
 /// # Errors
 /// More files or bytes than a copy may have, a link that may not be, or what the system says.

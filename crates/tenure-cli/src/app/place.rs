@@ -103,9 +103,12 @@ impl Places {
     }
 }
 
-/// Returns how many names at the end of the path of an app's folder are its own.
+/// Returns how many names at the end of the path of an app's folder another user may replace: its own, and that of the folder
+/// for programs of its sort.
 pub(super) fn own_names(app: &App) -> usize {
-    1 + usize::from(of_its_name(app) != app.folder)
+    let named = of_its_name(app);
+    let sort = named.parent().and_then(Path::file_name);
+    1 + usize::from(named != app.folder) + usize::from(sort.is_some_and(|sort| sort == app.sort.word()))
 }
 
 /// Where a run takes place, and where its app keeps what is to be there for the next one. Ends early if it shall stop.

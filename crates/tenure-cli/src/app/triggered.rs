@@ -24,7 +24,7 @@ pub(super) async fn run(run: Run<Arc<Host>>, app: Arc<App>) -> Result<Value, Fai
     let host = Arc::clone(run.app());
     if !is_run(run.job()) {
         return Err(Failed::for_good(
-            "enqueued as a job: use `tenure app run` or POST /v1/apps/triggered/{name}/run",
+            "the job was enqueued directly: use `tenure app run` or POST /v1/apps/triggered/{name}/run",
         ));
     }
     let lost = may_begin(&run, &host, &app).await?;

@@ -11,13 +11,13 @@ use crate::{Timestamp, limits};
 
 const SECOND: i64 = 1_000_000;
 
-/// The work that a question about schedules may still cause. All searches for its answer share it.
+/// The budget of steps that is left for one question about schedules. All searches for the answer share it.
 ///
 /// A step is a day that a recurrence rule examines, or a skipped day.
 #[derive(Debug)]
 pub struct Steps(Cell<u32>);
 
-/// A search for runs of a schedule. It remembers the next run of each rule, so a rule that rarely runs is searched once.
+/// A search for runs of a schedule. A cache of each rule's next run keeps rare rules from being searched again for each run.
 #[derive(Debug)]
 pub struct Search<'a> {
     schedule: &'a Schedule,
@@ -59,11 +59,16 @@ impl Steps {
         self.left() == 0
     }
 
-    /// Takes off steps.
+    /// Takes `count` steps from the budget. Returns `None` and empties the budget if it has fewer.
     pub(super) fn spend(&self, count: u32) -> Option<()> {
         let left = self.left().checked_sub(count);
         self.0.set(left.unwrap_or(0));
         left.map(drop)
+    }
+
+    /// Leaves no step.
+    fn use_up(&self) {
+        self.0.set(0);
     }
 }
 
@@ -86,9 +91,17 @@ impl<'a> Search<'a> {
     pub fn next_after(&mut self, after: Timestamp) -> Option<Timestamp> {
         let schedule = self.schedule;
         let from = schedule.bounds.after(after);
-        let rules = schedule.rule.parts().iter().enumerate();
-        let slot = rules.filter_map(|(index, rule)| self.known_next(index, rule, from)).min()?;
-        (!schedule.bounds.have_ended(slot)).then_some(slot)
+        let rules = schedule.rule.parts();
+        let (mut first, mut is_cut) = (None, false);
+        for (index, rule) in rules.iter().enumerate() {
+            let (next, was_cut) = self.known_next((index, rules.len() - index), rule, from);
+            first = first.into_iter().chain(next).min();
+            is_cut |= was_cut;
+        }
+        if is_cut {
+            self.steps.use_up();
+        }
+        first.filter(|slot| !schedule.bounds.have_ended(*slot))
     }
 
     /// Like [`Search::next_after`], with the effect of a clock change.
@@ -106,59 +119,56 @@ impl<'a> Search<'a> {
         if self.schedule.follows_runs() {
             return None;
         }
-        let mut is_before = |micros: i64| {
-            let after = Timestamp::from_micros(micros).ok()?;
-            self.next_after(after).filter(|slot| *slot <= by)
-        };
-        // Back in growing steps to an instant that has a slot behind it, then halving the way to the last such one.
-        let mut step = SECOND;
-        let mut low = by.as_micros();
-        let mut high = by.as_micros();
-        let mut found = None;
-        while found.is_none() && low > 0 {
-            high = low;
-            low = (low - step).max(0);
-            step = step.saturating_mul(4);
-            found = is_before(low);
-        }
-        while let Some(slot) = found.filter(|slot| slot.as_micros() < high) {
-            low = slot.as_micros();
-            // Whatever is after this slot is found by asking from it on.
-            let Some(later) = is_before(low) else {
-                break;
-            };
-            found = Some(later);
-            let middle = later.as_micros() + (high - later.as_micros()) / 2;
-            match is_before(middle) {
-                Some(later) => found = Some(later),
-                None => high = middle,
-            }
-        }
-        let at = found?;
+        let at = latest(&mut |after| self.next_after(after), by)?;
         self.next(at.before(std::time::Duration::from_micros(1))).filter(|slot| slot.at == at)
     }
 
-    /// Returns `true` if there is a run after a time. It stops at the first rule that has one.
+    /// Returns `true` if there is a run after a time. The search stops at the first rule that has one.
     pub(super) fn has_run(&self, after: Timestamp) -> bool {
-        let bounds = self.schedule.bounds;
-        let has_run = |rule: &Rule| {
-            self.next_of(rule, bounds.after(after)).is_some_and(|slot| !bounds.have_ended(slot))
-        };
-        self.schedule.rule.parts().iter().any(has_run)
+        let (bounds, rules) = (self.schedule.bounds, self.schedule.rule.parts());
+        let after = bounds.after(after);
+        let mut is_cut = false;
+        for (index, rule) in rules.iter().enumerate() {
+            let (next, was_cut) = self.part_of_next(rules.len() - index, rule, after);
+            if next.is_some_and(|slot| !bounds.have_ended(slot)) {
+                return true;
+            }
+            is_cut |= was_cut;
+        }
+        if is_cut {
+            self.steps.use_up();
+        }
+        false
     }
 
-    /// Returns the first slot of a rule, regardless of the end of the schedule.
-    fn known_next(&mut self, index: usize, rule: &Rule, after: Timestamp) -> Option<Timestamp> {
+    /// Returns the first slot of a rule, regardless of the end of the schedule, and `true` if the search was cut. The rule
+    /// and those behind it have equal shares of the steps, so a rule without any run leaves some for the others.
+    fn known_next(
+        &mut self,
+        (index, behind): (usize, usize),
+        rule: &Rule,
+        after: Timestamp,
+    ) -> (Option<Timestamp>, bool) {
         let holds = |known: &Known| known.after <= after && known.next.is_none_or(|next| next > after);
         if let Some(known) = self.known.get(index).copied().flatten().filter(holds) {
-            return known.next;
+            return (known.next, false);
         }
-        let next = self.next_of(rule, after);
+        let (next, was_cut) = self.part_of_next(behind, rule, after);
         // A search that was cut says nothing about later times.
         if let Some(known) = self.known.get_mut(index) {
-            *known = (next.is_some() || !self.steps.are_spent()).then_some(Known { after, next });
+            *known = (next.is_some() || !was_cut).then_some(Known { after, next });
         }
-        next
+        (next, was_cut)
+    }
+
+    /// Searches a rule with one of so many equal shares of the steps.
+    fn part_of_next(&self, shares: usize, rule: &Rule, after: Timestamp) -> (Option<Timestamp>, bool) {
+        let share = self.steps.left() / u32::try_from(shares).unwrap_or(u32::MAX).max(1);
+        let steps = Steps::new(share);
+        let part = Search { schedule: self.schedule, steps: &steps, known: Vec::new() };
+        let next = part.next_of(rule, after);
+        let _ = self.steps.spend(share - steps.left());
+        (next, steps.are_spent())
     }
 
     fn next_of(&self, rule: &Rule, after: Timestamp) -> Option<Timestamp> {
@@ -273,4 +283,40 @@ impl<'a> Search<'a> {
         let midnight = midnight.max(second + 1);
         Timestamp::from_micros(midnight.checked_mul(SECOND)?).ok()
     }
+}
+
+/// Returns the last slot at or before a time, given a search for the first slot after a time.
+pub(super) fn latest(
+    next_after: &mut dyn FnMut(Timestamp) -> Option<Timestamp>,
+    by: Timestamp,
+) -> Option<Timestamp> {
+    let mut is_before = |micros: i64| {
+        let after = Timestamp::from_micros(micros).ok()?;
+        next_after(after).filter(|slot| *slot <= by)
+    };
+    // Go back in growing steps to a time with a slot between it and `by`. Then bisect for the last such slot.
+    let mut step = SECOND;
+    let mut low = by.as_micros();
+    let mut high = by.as_micros();
+    let mut found = None;
+    while found.is_none() && low > 0 {
+        high = low;
+        low = (low - step).max(0);
+        step = step.saturating_mul(4);
+        found = is_before(low);
+    }
+    while let Some(slot) = found.filter(|slot| slot.as_micros() < high) {
+        low = slot.as_micros();
+        // A search from this slot on finds the next one, if there is any.
+        let Some(later) = is_before(low) else {
+            break;
+        };
+        found = Some(later);
+        let middle = later.as_micros() + (high - later.as_micros()) / 2;
+        match is_before(middle) {
+            Some(later) => found = Some(later),
+            None => high = middle,
+        }
+    }
+    found
 }

@@ -1,7 +1,7 @@
 //! Asking a schedule for its slots.
 
 use super::passage::ClockChange;
-use super::{Schedule, Search, Steps};
+use super::{Schedule, Search, Steps, search};
 use crate::{Timestamp, limits};
 
 /// A run of a schedule, by its scheduled time.
@@ -17,7 +17,8 @@ impl Schedule {
     /// Returns the first run strictly after a time; `None` if there is none. For a [`Delay`](super::Delay), pass the
     /// end of the last run.
     ///
-    /// It takes microseconds even if the run is years away, and at most [`limits::SCHEDULE_STEPS`] if there is none.
+    /// This takes microseconds even if the run is years away. If there is no run, the search ends after at most
+    /// [`limits::SCHEDULE_STEPS`] steps.
     #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         Search::new(self, &Steps::default()).next_after(after)
@@ -29,8 +30,8 @@ impl Schedule {
         Search::new(self, &Steps::default()).next(after)
     }
 
-    /// Returns the runs after `from` and up to `to` inclusive, at most `most` and at most [`limits::SLOTS_ASKED`]. There
-    /// are fewer if they take more than [`limits::SCHEDULE_STEPS`] to find. A [`Delay`](super::Delay) is treated as if
+    /// Returns the runs after `from` and up to `to` inclusive, at most `most` and at most [`limits::SLOTS_ASKED`]. The list is
+    /// shorter if the search needs more than [`limits::SCHEDULE_STEPS`] steps. A [`Delay`](super::Delay) is treated as if
     /// each run took no time.
     #[must_use]
     pub fn between(&self, from: Timestamp, to: Timestamp, most: usize) -> Vec<Slot> {
@@ -62,6 +63,11 @@ impl Schedule {
     /// It looks at most a hundred times for a next run, however many runs were missed.
     #[must_use]
     pub fn latest(&self, by: Timestamp) -> Option<Slot> {
-        Search::new(self, &Steps::default()).latest(by)
+        if self.follows_runs() {
+            return None;
+        }
+        // Each look has its own steps: with too few, missed runs would seem never to have been due.
+        let at = search::latest(&mut |after| self.next_after(after), by)?;
+        self.next(at.before(std::time::Duration::from_micros(1))).filter(|slot| slot.at == at)
     }
 }

@@ -149,7 +149,7 @@ pub fn past_slots(timer: &Timer, (from, to): (Timestamp, Timestamp), now: Timest
     let to = to.min(now);
     loop {
         if let (Some(last), true) = (past.slots.last(), steps.are_spent()) {
-            // The next step goes on with steps of its own.
+            // The next call continues with a new budget of steps.
             past.next = Some(last.after(TICK)).filter(|from| *from <= to);
             return past;
         }

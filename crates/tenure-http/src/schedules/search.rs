@@ -6,7 +6,7 @@ use tokio::task::spawn_blocking;
 
 use crate::problem::{Problem, ProblemType};
 
-/// Searches at once. One may take some time on a processor, and other requests need some, too.
+/// Limits concurrent searches: each one may use a CPU for a while, and other requests need CPU time as well.
 static SEARCHES: Semaphore = Semaphore::const_new(4);
 
 /// Runs a search on a thread that serves no requests.
@@ -16,14 +16,14 @@ pub(super) async fn search<T: Send + 'static>(
     let failed = || Problem::new(ProblemType::Internal, "internal error; see the server log");
     let permit = SEARCHES.acquire().await.map_err(|_| failed())?;
     let found = spawn_blocking(move || {
-        // A client that gives up does not end its search.
+        // The search keeps its permit even if the client disconnects.
         let _permit = permit;
         search()
     });
     found.await.map_err(|_| failed())
 }
 
-/// The same for a search that also asks the store.
+/// Runs a search that also reads from the store.
 pub(super) async fn search_store<T: Send + 'static>(
     found: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Problem> {

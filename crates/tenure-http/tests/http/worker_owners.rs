@@ -123,7 +123,7 @@ async fn no_token_takes_over_a_worker_of_a_program_that_has_opened_the_store() {
     assert_eq!(thief.ask("DELETE", &path, &Value::Null).await.status, StatusCode::FORBIDDEN);
     let hosts = service.tenure().hosts().await.unwrap();
     assert!(hosts.iter().any(|host| host.id == worker && host.name == "embedded"), "{hosts:?}");
-    // It counts as lost, but it may still run its jobs.
+    // The worker counts as lost, but may still run its jobs.
     service.advance(Duration::from_secs(91));
     service.tenure().store().tend().await.unwrap();
     assert_eq!(thief.ask("DELETE", &path, &Value::Null).await.status, StatusCode::FORBIDDEN);

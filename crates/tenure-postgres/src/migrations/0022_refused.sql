@@ -17,8 +17,8 @@ BEGIN
     EXECUTE accept_now;
 END $do$;
 
--- Replaces the function of 0020: only a caller with the rights of the owner cancels jobs of Tenure itself, runs of programs and
--- runs of schedules. A caller can compute the IDs of the last.
+-- Replaces the function of 0020: only a caller with the rights of the owner cancels jobs of Tenure itself, runs of the default set of
+-- programs, and runs of schedules. A caller can compute the IDs of the last.
 CREATE OR REPLACE FUNCTION cancel(id uuid, reason text DEFAULT '') RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT SET enable_seqscan = off AS $body$
 DECLARE

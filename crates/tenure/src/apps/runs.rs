@@ -217,8 +217,8 @@ fn beside_timer(draft: Draft, kind: &str, offer: &Offer) -> Result<Draft, Error>
     Ok(if offer.at_once > 1 { draft } else { draft.ordered(key.as_str()).unique_by(Only::of_kind()) })
 }
 
-/// Returns true if [`Apps::run`] or the app's own timer created this job. Its keys bound the number of runs at once, and no
-/// client can set them.
+/// Returns `true` if [`Apps::run`] or the app's own schedule created this job. The keys of such a job limit concurrent runs,
+/// and no client can set them.
 #[must_use]
 pub fn is_run(job: &Job) -> bool {
     let Ok(name) = Name::new("timer", job.kind.as_str()) else { return false };

@@ -209,7 +209,7 @@ fn coming_of(timers: &[Timer], range: (Timestamp, Timestamp)) -> Vec<Coming> {
     all
 }
 
-/// The share of the next of so many timers in the steps that are left.
+/// Returns the next timer's share of the remaining steps: an equal part for each remaining timer.
 pub(super) fn steps_for(left: u32, timers: usize) -> Steps {
     Steps::new(left / u32::try_from(timers).unwrap_or(u32::MAX).max(1))
 }

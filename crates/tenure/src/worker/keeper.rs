@@ -209,18 +209,19 @@ impl Keeper {
             let Some(job) = awaited else { continue };
             tracing::warn!(
                 worker = %self.name, %queue, slots, %job,
-                "handlers that wait for other jobs occupy all slots for the queue, so the worker cannot start the jobs that they wait for; \
-                 add slots, give the awaited jobs a queue of their own, or enqueue a follow-up job with `after_jobs` instead of waiting"
+                "possible deadlock: handlers that wait for other jobs occupy all slots for the queue, so the worker cannot start \
+                 those jobs; add slots, give the awaited jobs a queue of their own, or enqueue a follow-up job with `after_jobs` \
+                 instead of waiting"
             );
         }
     }
 
-    /// Says that the host lives, before it has any job.
+    /// Sends the first heartbeat, before the host has any job.
     pub(crate) async fn announce(&self) -> Result<(), Fault> {
         self.announce_with(&BTreeMap::new()).await
     }
 
-    /// Says that the host lives, and which of its queues are knotted.
+    /// Sends a heartbeat that marks the queues with a knot.
     async fn announce_with(&self, knots: &BTreeMap<QueueName, Knot>) -> Result<(), Fault> {
         let ttl = self.lease.ttl();
         let serves = self.serves.iter().cloned();

@@ -1,4 +1,5 @@
-//! Handlers that wait for other jobs. If they occupy all slots that could run these jobs, none of them goes on: a knot.
+//! Handlers that wait for other jobs. If they occupy all slots that could run these jobs, none of them can continue. Such a
+//! deadlock is called a knot here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ tokio::task_local! {
     static CURRENT: Waiter;
 }
 
-/// A handler's wait for a job that may run now, as far as its own terms go.
+/// A handler's wait for a job whose own terms allow it to run now.
 #[derive(Debug, Clone)]
 pub(super) struct Wait {
     pub(super) since: Moment,
@@ -23,10 +24,10 @@ pub(super) struct Wait {
     holder: Option<HostId>,
 }
 
-/// The waits of each attempt that waits, by its job and the jobs for which it waits.
+/// The waits of each waiting attempt. The outer key is the attempt's job, the inner key the awaited job.
 pub(super) type Waiters = BTreeMap<JobId, BTreeMap<JobId, Wait>>;
 
-/// The attempt of which the current task is.
+/// The attempt to which the current task belongs.
 #[derive(Clone)]
 pub(crate) struct Waiter {
     control: Arc<Control>,
@@ -53,7 +54,7 @@ impl Waiter {
     }
 }
 
-/// A wait for a job, perhaps of a handler. It ends when this is dropped.
+/// A wait for a job, perhaps by a handler. Ends when dropped.
 pub(crate) struct Waiting {
     id: JobId,
     waiter: Option<Waiter>,
@@ -65,13 +66,14 @@ impl Waiting {
         Self { id, waiter: Waiter::current().filter(|waiter| Arc::ptr_eq(&waiter.store, store)) }
     }
 
-    /// Notes the awaited job as it is now. One that waits for its time does not wait for a slot.
+    /// Records the current state of the awaited job. A job that is scheduled for later or blocked does not wait for a slot.
     pub(crate) fn note(&self, awaited: &Job, now: Timestamp) {
         let Some(Waiter { control, job, .. }) = &self.waiter else { return };
         let holder = match awaited.state {
             State::Waiting { due, .. } if due > now => return control.waits_no_more_for(self.id),
+            State::Blocked { .. } => return control.waits_no_more_for(self.id),
             State::Running { holder, .. } => Some(holder),
-            State::Waiting { .. } | State::Blocked { .. } | State::Finished { .. } => None,
+            State::Waiting { .. } | State::Finished { .. } => None,
         };
         control.waits_for(self.id, |since| Wait {
             since,
@@ -155,7 +157,7 @@ impl Slots {
         self.serves.iter().filter_map(of_queue).collect()
     }
 
-    /// Whether the worker would run the awaited job.
+    /// Returns `true` if the worker could run the awaited job.
     fn serves(&self, wait: &Wait) -> bool {
         self.serves.iter().any(|serves| serves.covers(&wait.queue, &wait.kind))
     }
