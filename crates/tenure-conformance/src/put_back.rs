@@ -156,7 +156,7 @@ async fn a_correction_leaves_jobs_alone_that_a_right_clock_accepted(given: Given
         given.pass(seconds(5));
     }
     assert_eq!(given.all().await, before);
-    // The same program notices a later step back.
+    // A later step back is noticed, too.
     given.clock.step_to(given.now().after(minutes(60)));
     assert!(!correction.step(&*given.store).await.unwrap());
     let early = given.put(given.new_job("early")).await;

@@ -22,7 +22,7 @@ pub struct Steps(Cell<u32>);
 pub struct Search<'a> {
     schedule: &'a Schedule,
     steps: &'a Steps,
-    /// One for each rule; empty if there is only one rule, which would be searched again anyway.
+    /// An entry for each rule; empty if there is only one rule, because each search would ask it again anyway.
     known: Vec<Option<Known>>,
 }
 

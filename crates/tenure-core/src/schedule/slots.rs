@@ -60,7 +60,7 @@ impl Schedule {
 
     /// Returns the last run at or before `by`; `None` if there is none, and for a [`Delay`](super::Delay).
     ///
-    /// It looks at most a hundred times for a next run, however many runs were missed.
+    /// This takes at most a hundred searches for a next run, however many runs were missed.
     #[must_use]
     pub fn latest(&self, by: Timestamp) -> Option<Slot> {
         if self.follows_runs() {

@@ -128,7 +128,7 @@ async fn slots_that_queues_share_are_knotted_together() {
     assert!(is_told_to_wait(&rig, children[0]).await);
 }
 
-/// One of the waits ends when the other worker has run its job. Then a slot is free for the other job.
+/// When the other worker has run its job, a wait ends, and a slot is free for the other job.
 #[tokio::test]
 async fn a_handler_whose_job_runs_elsewhere_is_in_no_knot() {
     let (rig, listener) = (memory(), Listener::default());
