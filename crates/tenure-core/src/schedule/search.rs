@@ -320,3 +320,20 @@ pub(super) fn latest(
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::schedule::{Calendar, Schedule};
+
+    #[test]
+    fn a_rule_without_any_run_hides_no_run_of_the_others() {
+        let rules = "DTSTART:20240101T000000 RRULE:FREQ=MONTHLY;BYDAY=1SU or DTSTART:20240101T000000 RRULE:FREQ=HOURLY";
+        let schedule = Schedule::parse(rules).unwrap().except(Calendar::of(["sun"]).unwrap()).unwrap();
+        let monday = "2026-01-05T12:30:00Z".parse().unwrap();
+        let latest = schedule.latest(monday).map(|slot| slot.at);
+        assert_eq!(latest, Some("2026-01-05T12:00:00Z".parse().unwrap()));
+        assert_eq!(schedule.next_after(monday), Some("2026-01-05T13:00:00Z".parse().unwrap()));
+        let stored = serde_json::to_string(&schedule).unwrap();
+        assert_eq!(serde_json::from_str::<Schedule>(&stored).unwrap().to_string(), schedule.to_string());
+    }
+}
