@@ -11,9 +11,9 @@ use super::operation::Side;
 use super::{Test, test};
 use tenure_store::{Kinds, Reserve, Want};
 
-/// The most random histories after which explanation and claim are compared.
+/// Maximum number of random histories after which a test compares explanation and claim.
 const HISTORIES: u64 = 60;
-/// Fewer histories would not meet every reason, so a slow store is not asked for that.
+/// With fewer histories, as for slow stores, the tests do not require that every reason occurs.
 const FEWEST: u64 = 40;
 const STEPS: usize = 40;
 

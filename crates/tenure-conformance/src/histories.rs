@@ -11,9 +11,9 @@ use super::operation::{Answered, Operation, Side};
 use super::{Test, test};
 use tenure_store::{Clock, ManualClock, MemoryStore};
 
-/// Random histories of each sort in an ordinary run.
+/// Number of random histories of each sort in an ordinary run.
 pub(super) const HISTORIES: u64 = 60;
-/// Random histories that must come to all that a test lists.
+/// Maximum number of random histories until everything that a test lists must have occurred.
 pub(super) const MOST: u64 = 200;
 pub(super) const STEPS: usize = 60;
 /// After so many steps everything is looked at.

@@ -220,7 +220,7 @@ pub enum Reason {
         elsewhere: u32,
         /// The jobs in these slots; at most a page.
         running: Vec<JobId>,
-        /// `true` if all of them wait for other jobs, by the last heartbeats of the workers.
+        /// `true` if all of these jobs wait for other jobs, according to the workers' last heartbeats.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         waiting: bool,
     },

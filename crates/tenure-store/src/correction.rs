@@ -4,8 +4,8 @@
 //! corrected, the job would wait for an hour. Its due time equals its creation time, and both lie in the future: only a
 //! clock that went back can cause this.
 //!
-//! A job with a delay keeps its due time. A store keeps no delay, so such a job looks like one with a fixed due time, and
-//! that one must not start early. Retries and snoozed jobs also keep their due times.
+//! A job with a delay keeps its due time. A store keeps no delay, so such a job looks like one with a fixed due time, which
+//! must not start early. Retries and snoozed jobs also keep their due times.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tenure_core::{Due, Edit, Job, State, StateName, Timestamp};
 
 use crate::{Change, Cursor, Fault, Filter, Moment, PageAsk, Selection, Store, Values};
 
-/// Time servers turn a clock in smaller steps, and a job may wait for that long.
+/// Largest step that is ignored. Time servers adjust clocks in smaller ones, and a job may wait for that long.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Between two looks at the newest jobs.

@@ -70,7 +70,7 @@ async fn tend(store: Weak<dyn Store>, chance: Chance, chores: Chores) {
             until_pruned = if matches!(pruned, Ok(true)) { 1 } else { PRUNE_ROUNDS };
             outcome = outcome.and_then(|more| pruned.map(|more_to_prune| more || more_to_prune));
         }
-        // After the other steps: they tell a store what its server's clock shows, and a fault here must not stop them.
+        // After the other steps: a store may read its server's clock in them, and a fault here must not stop them.
         if let Ok(more) = &mut outcome {
             match correction.step(&*store).await {
                 Ok(more_jobs) => *more |= more_jobs,

@@ -1,5 +1,5 @@
-//! Real processes that hold a lease are stopped for longer than it lasts while they write, again and again;
-//! and killed (-9), again and again.
+//! Real processes hold a lease and write. Again and again, a test pauses one for longer than its lease, and another test
+//! kills one (-9).
 //!
 //! What they write goes into a table of their own in the same file, in transactions that check the ownership.
 //! The order of its rows is the order of the commits. The fences in it never go back, whoever was stopped

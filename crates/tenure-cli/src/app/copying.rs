@@ -162,7 +162,7 @@ pub(super) fn give(path: &Path, user: &Account) -> io::Result<()> {
 /// Copies the content of a file, and its permissions without the set-user-ID, set-group-ID and sticky bits. The copy may have
 /// another owner: with these bits it would run with that owner's rights.
 fn copy_file((folder, name): (impl AsFd, &OsStr), path: &Path, to: &Path) -> io::Result<u64> {
-    // The name may have become that of a link or a pipe since the folder was listed.
+    // The file may have become a link or a pipe since its folder was listed.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut source = File::from(openat(folder, name, flags, Mode::empty())?);
     let found = source.metadata()?;

@@ -203,7 +203,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The first slot of a rule that speaks of local times.
+    /// Returns the first slot of a rule whose times are local times.
     fn next_local(
         &self,
         repeats: Repeats,
@@ -230,7 +230,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// The first slot of a rule that speaks of instants.
+    /// Returns the first slot of a rule whose times are instants.
     fn next_allowed(
         &self,
         next: &dyn Fn(Timestamp) -> Option<Timestamp>,
@@ -266,7 +266,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// If a slot falls on a day that is left out: the midnight at the end of that day.
+    /// Returns the midnight that ends the skipped day of a slot; `None` if the slot is not on a skipped day.
     fn end_of_left_out(&self, slot: Timestamp) -> Option<Timestamp> {
         let second = slot.as_micros().div_euclid(SECOND);
         let zone = &self.schedule.zone;
@@ -279,7 +279,7 @@ impl<'a> Search<'a> {
             | Instants::Gap { shifted: midnight }
             | Instants::Fold { first: midnight, .. } => midnight,
         };
-        // At a fold at midnight the day goes on after its end was shown once; the next look sees that.
+        // If clocks go back at midnight, the day continues after its first midnight. The next step of the search finds that.
         let midnight = midnight.max(second + 1);
         Timestamp::from_micros(midnight.checked_mul(SECOND)?).ok()
     }

@@ -50,7 +50,7 @@ pub(super) fn shown(hiding: &Hiding, fields: Map<String, Value>) -> Map<String, 
         if name == "links" {
             continue;
         }
-        // An act needs an entry even if a value of it cannot be redacted. The panic hook logs the panic.
+        // The audit log needs an entry even if the redaction of a value panics. The panic hook logs the panic.
         if catch_unwind(AssertUnwindSafe(|| redact(&[hiding, &usual], &name, &mut value, 1))).is_err() {
             value = Value::String(HIDDEN.to_owned());
         }

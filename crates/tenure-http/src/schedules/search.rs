@@ -1,4 +1,4 @@
-//! Searches for runs of schedules, apart from the threads that serve requests.
+//! Searches for runs of schedules, on threads that serve no requests.
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;

@@ -21,7 +21,7 @@ impl Proxies {
     /// Each proxy appends the address that it was called from to `X-Forwarded-For`, so the list is read from its end, and
     /// only as long as trusted proxies have written it. What a client sends itself stands before that.
     pub(super) fn client(&self, peer: Remote, headers: &HeaderMap) -> Remote {
-        // Bytes: a client can send any, and they must not hide the address that a proxy appended to them.
+        // Parse bytes, not text: a client can send any bytes, and they must not hide the address that a proxy appended.
         let lines: Vec<&[u8]> =
             headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes).collect();
         let mut said = lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b','));

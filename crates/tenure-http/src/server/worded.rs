@@ -18,7 +18,7 @@ pub(super) const TOO_LARGE: &str =
 pub(super) struct Worded<S> {
     stream: S,
     phase: Phase,
-    /// Bytes of the last write that the stream did not take: they come first in the next one.
+    /// Number of bytes of the last write that the stream did not accept. The next write begins with them.
     rest: usize,
     left: Vec<u8>,
     sent: usize,
@@ -29,7 +29,7 @@ impl<S: AsyncWrite + Unpin> Worded<S> {
         Self { stream, phase, rest: 0, left: Vec::new(), sent: 0 }
     }
 
-    /// Returns the answer in place of this text, unless the text belongs to the answer of a route, such as its body.
+    /// Returns the answer that replaces this text; `None` if the text belongs to a route's response, such as its body.
     fn worded(&self, answer: &[u8]) -> Option<Vec<u8>> {
         if self.rest > 0 || self.phase.is_serving() { None } else { worded(answer) }
     }

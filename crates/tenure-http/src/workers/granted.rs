@@ -45,7 +45,7 @@ impl Granted {
     }
 }
 
-/// Returns what ending the job needs. Its other texts may be large, and no quota counts them here.
+/// Returns a copy of the job with only the fields that its end needs. Other texts may be large, and no quota counts them here.
 fn needed(job: &JobRecord) -> JobRecord {
     JobRecord {
         args: Args::stored(b"null"),

@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
         Some(slot)
     }
 
-    /// The next slot, if it is before an instant, without going there. None is known once no step is left.
+    /// Returns the next slot if it is before `to`, but does not advance. Returns `None` once no step is left.
     fn peek(&mut self, to: Timestamp) -> Option<Slot> {
         if self.runs == Some(0) || self.is_cut() {
             return None;
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
         (slot.at < to && !self.is_cut()).then_some(slot)
     }
 
-    /// Slots may be missing, since no step is left.
+    /// Returns `true` if no step is left: then slots may be missing.
     fn is_cut(&self) -> bool {
         self.search.is_cut()
     }

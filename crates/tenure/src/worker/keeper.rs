@@ -37,7 +37,7 @@ const HINTS_APART: Duration = Duration::from_millis(100);
 const HEARING_APART: Duration = Duration::from_secs(10);
 const HEARINGS_AT_ONCE: u32 = 5;
 
-/// A handler that has waited for less may soon go on: another worker takes the job.
+/// Shorter waits do not count, because another worker may soon take the awaited job.
 const LONG_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) struct Keeper {

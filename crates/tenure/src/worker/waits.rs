@@ -101,10 +101,10 @@ pub(super) struct Slots {
     pub(super) serves: Vec<Serves>,
 }
 
-/// A queue without a free slot, because all are taken by handlers that wait for each other's slots.
+/// A queue whose slots are all occupied by handlers that wait for each other's slots.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Knot {
-    /// The slots of the queue, or those of the worker if other queues have a part of them.
+    /// The number of slots of the queue, or of the whole worker if handlers of other queues occupy some of them.
     pub(super) slots: u32,
     /// A job of the queue for which one of the handlers waits.
     pub(super) awaited: Option<JobId>,
@@ -141,7 +141,7 @@ impl Slots {
             .collect()
     }
 
-    /// The queues of which these handlers have all slots, and how many slots that are.
+    /// Returns the queues whose slots these handlers all occupy, with the number of slots.
     fn full(&self, waiters: &Waiters) -> BTreeMap<QueueName, u32> {
         let mut taken = BTreeMap::<&QueueName, usize>::new();
         for wait in waiters.values().filter_map(|waits| waits.values().next()) {

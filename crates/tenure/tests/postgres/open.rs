@@ -44,7 +44,7 @@ async fn time_is_the_servers_unless_a_clock_is_given() {
     assert_eq!(created(tenure).await, clock.now());
 }
 
-/// The clock that is corrected is the server's: a program learns of it only by asking.
+/// The server's clock is corrected. A program notices that only when it queries the server.
 #[tokio::test]
 async fn a_job_that_a_server_ahead_accepted_is_due_soon_after_the_correction() {
     let options = postgres_options();
