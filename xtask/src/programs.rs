@@ -51,6 +51,7 @@ const LONG: &[(&str, &str)] = &[
     ("tenure it", "kill::killed_two_hundred_times_nothing_acknowledged_is_lost_and_no_ownership_works_twice"),
     ("tenure it", "stopped::a_hundred_holders_that_were_stopped_past_their_lease_write_nothing_more"),
     ("tenure it", "stopped::a_hundred_holders_that_were_killed_are_succeeded_in_time"),
+    ("tenure_sqlite it", "file::unreadable::a_bad_value_in_any_column_hides_no_other_job"),
     ("tenure_postgres it", "unreadable::a_bad_value_in_any_column_hides_no_other_job"),
     ("tenure_postgres it", "unreadable::any_bad_value_in_a_row_that_jobs_share_is_found_and_repaired"),
     ("tenure it", "outages::thirty_kills_and_ten_promotions_on_a_hurried_clock"),

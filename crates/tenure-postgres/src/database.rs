@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_store::{Caution, Fault};
+use tenure_store::{Caution, Fault, Moment};
 use tokio::sync::OnceCell;
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::{Config, SimpleQueryMessage};
@@ -46,6 +46,9 @@ const ALIVE_IDLE: Duration = Duration::from_secs(15);
 const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const ALIVE_RETRIES: u32 = 3;
 
+/// How long new connections rely on an earlier check of the schema. A program opens most of its connections at once.
+const CHECK_LASTS: Duration = Duration::from_secs(1);
+
 /// How long somebody looks whether there is a pooler.
 const LOOKING: Duration = Duration::from_secs(2);
 
@@ -62,6 +65,8 @@ pub(crate) struct Database {
     pub shortage: Shortage,
     /// The server that answered last.
     origin: Mutex<Option<Origin>>,
+    /// The server whose schema was checked last, and when.
+    checked: Mutex<Option<(Origin, Moment)>>,
     /// Whether a pooler gives each server to others after each transaction.
     pooled: AtomicBool,
     /// Whether somebody has looked whether one does.
@@ -77,9 +82,9 @@ impl Database {
         let encrypts = tls::of(&tls)?;
         be_careful(&mut config, &options, &told);
         check_schema(&options.schema)?;
-        let (origin, pooled, looked) = (Mutex::default(), AtomicBool::new(false), OnceCell::new());
-        let shortage = Shortage::default();
-        Ok(Self { config, encrypts, cautions, options, time, shortage, origin, pooled, looked })
+        let (origin, checked, shortage) = (Mutex::default(), Mutex::default(), Shortage::default());
+        let (pooled, looked) = (AtomicBool::new(false), OnceCell::new());
+        Ok(Self { config, encrypts, cautions, options, time, shortage, origin, checked, pooled, looked })
     }
 
     /// Opens a connection and tells it how this store works.
@@ -102,14 +107,32 @@ impl Database {
         within(patience, Box::pin(opening)).await.unwrap_or_else(|| Err(too_late(Effect::None)))
     }
 
-    /// Checks the server and the schema in one round trip, and sets the connection up unless a pooler shares it. No
-    /// statement uses the schema before the check, because it may contain code of other roles.
+    /// Checks the server and the schema, in one round trip unless the server has changed, and sets the connection up unless
+    /// a pooler shares it. No statement uses the schema before the check, because it may contain code of other roles.
+    ///
+    /// A check costs the server several milliseconds, so connections to the same server rely on a check for [`CHECK_LASTS`].
     async fn begin(&self, raw: &Raw, is_pooled: bool, patience: Duration) -> Result<Origin, Fault> {
-        let check = creators::check(&self.options.schema, false);
+        let now = self.time.clock().moment();
+        let before = *locked(&self.checked);
+        let before = before.filter(|(_, at)| now.since(*at) < CHECK_LASTS).map(|(origin, _)| origin);
+        if before.is_some() {
+            let origin = self.ask(raw, "", is_pooled, patience).await?;
+            if before == Some(origin) {
+                return Ok(origin);
+            }
+        }
+        let check = format!("{};", creators::check(&self.options.schema, false));
+        let origin = self.ask(raw, &check, is_pooled, patience).await?;
+        *locked(&self.checked) = Some((origin, now));
+        Ok(origin)
+    }
+
+    /// Reads the identity of the server, runs this check, and sets the connection up unless a pooler shares it.
+    async fn ask(&self, raw: &Raw, check: &str, is_pooled: bool, patience: Duration) -> Result<Origin, Fault> {
         let sql = if is_pooled {
-            format!("BEGIN; {CATALOG_LOCAL} {WHICH}; {check}; COMMIT")
+            format!("BEGIN; {CATALOG_LOCAL} {WHICH}; {check} COMMIT")
         } else {
-            format!("{CATALOG} {WHICH}; {check}; {}", self.settings(patience))
+            format!("{CATALOG} {WHICH}; {check} {}", self.settings(patience))
         };
         let answers = raw.client.simple_query(&sql).await.map_err(|error| fault_of(&error, Effect::None))?;
         check_server(&answers)?;
@@ -173,7 +196,7 @@ impl Database {
 
     /// Looks whether another server answers than before. Before the tables are there, nobody has anything to forget.
     async fn meet(&self, connection: &mut Connection, origin: Origin) -> Result<(), Fault> {
-        let before = *self.origin();
+        let before = *locked(&self.origin);
         if before == Some(origin) {
             connection.stay_with(origin);
             return Ok(());
@@ -182,14 +205,10 @@ impl Database {
         if has_tables.first().is_some_and(|row| row.get(0))
             && epoch::settle(connection, origin, self.time.told()).await?
         {
-            *self.origin() = Some(origin);
+            *locked(&self.origin) = Some(origin);
             connection.stay_with(origin);
         }
         Ok(())
-    }
-
-    fn origin(&self) -> MutexGuard<'_, Option<Origin>> {
-        self.origin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// In a few words for a person, without any secret.
@@ -204,6 +223,10 @@ impl Database {
         let behind = if self.is_pooled() { ", behind a pooler" } else { "" };
         format!("PostgreSQL database {name} on {host}:{port}, schema {}{behind}", self.options.schema)
     }
+}
+
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a URL does not say of how a server is found to be gone is said here. That it takes writes is not its to say.

@@ -1,6 +1,8 @@
 //! The pages ask the routes of the contract, in the same program: what those hide or refuse is hidden and refused here.
 
-use axum::body::Body;
+use std::sync::PoisonError;
+
+use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::request::Builder;
 use axum::http::{Method, Request, StatusCode};
@@ -71,6 +73,23 @@ impl Visit {
 
     /// The same, with a body of JSON that is sent as it is written, if there is one.
     pub(crate) async fn send(&self, method: Method, path: &str, body: String) -> Result<Value, Trouble> {
+        let (told, bytes) = self.fetch(method, path, body).await?;
+        self.hold(bytes);
+        Ok(told)
+    }
+
+    /// Counts an answer as memory of the client until the page is made.
+    pub(crate) fn hold(&self, answer: Bytes) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+    }
+
+    /// Returns an answer and its bytes, which count as memory of the client until they are dropped.
+    pub(crate) async fn fetch(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> Result<(Value, Bytes), Trouble> {
         let mut request = Request::builder().method(method).uri(path);
         let caller = Caller { source: Source::Dashboard, ..Caller::default() };
         request = request.extension(caller);
@@ -100,13 +119,14 @@ impl Visit {
         let Ok(response) = self.ui.api.clone().oneshot(request).await;
         let status = response.status();
         let bytes = response.into_body().collect().await.map_err(|error| broken(&error.to_string()))?;
-        let told: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap_or_default();
+        let bytes = bytes.to_bytes();
+        let told: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         // What is held back until a job has ended is told with 303; its body is there all the same.
         if status.is_client_error() || status.is_server_error() {
             let said = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
             return Err(Trouble { status, title: said("title"), detail: said("detail") });
         }
-        Ok(told)
+        Ok((told, bytes))
     }
 
     /// Refuses to change anything on a server that only tells.

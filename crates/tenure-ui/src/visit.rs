@@ -1,7 +1,9 @@
 //! Somebody who looks at a page: where the pages are mounted, who he is, and how he likes them.
 
 use std::convert::Infallible;
+use std::sync::Mutex;
 
+use axum::body::Bytes;
 use axum::extract::{FromRequestParts, NestedPath, OriginalUri};
 use axum::http::header::{COOKIE, HOST};
 use axum::http::request::Parts;
@@ -59,6 +61,8 @@ pub(crate) struct Visit {
     form_token: Option<String>,
     /// Who looks, once that was asked.
     pub(crate) who: OnceCell<Value>,
+    /// Answers of the API, which count as memory of the client until the page is made.
+    pub(crate) held: Mutex<Vec<Bytes>>,
 }
 
 impl FromRequestParts<Ui> for Visit {
@@ -115,6 +119,7 @@ impl FromRequestParts<Ui> for Visit {
             is_led_here: headers.get("sec-fetch-site").is_none_or(|from| from == "same-origin"),
             is_secure,
             who: OnceCell::new(),
+            held: Mutex::default(),
         })
     }
 }

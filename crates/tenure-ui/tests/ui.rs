@@ -263,6 +263,32 @@ async fn lines_of_a_log_are_sought_by_what_they_say_and_by_their_stream() {
     );
 }
 
+/// A page holds all answers of the API while it is made, so they count as memory of the client. A download does not.
+#[tokio::test]
+async fn a_page_cannot_hold_more_than_the_memory_of_its_client() {
+    let site = Site::open(Options { transfer_memory_mib: 16, ..Options::default() }).await;
+    let json = "content-type: application/json\r\n";
+    let job = format!(r#"{{"id":"{ID}","kind":"echo","queue":"mail"}}"#);
+    site.ask("POST /v1/jobs", &format!("{json}prefer: respond-async\r\n"), &job).await;
+    let claimed =
+        site.ask("POST /v1/claim", json, r#"{"queues":["mail"],"name":"w","lease_seconds":600}"#).await;
+    let claimed: serde_json::Value = serde_json::from_str(claimed.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let line = "x".repeat(4_000);
+    for part in 0..20 {
+        let lines = vec![line.as_str(); 250];
+        let said = serde_json::json!({ "token": claimed["jobs"][0]["token"], "first": part * 250 + 1, "lines": lines });
+        let answer = site.ask(&format!("POST /v1/jobs/{ID}/logs"), json, &said.to_string()).await;
+        assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
+    }
+    let all = site.get(&format!("/ui/jobs/{ID}?lines=all")).await;
+    assert!(all.len() < 100_000 && all.contains("the limit set by"), "{}", &all[..all.len().min(2_000)]);
+    assert!(site.get(&format!("/ui/jobs/{ID}")).await.contains("xxx"), "the last lines fit");
+    let found = site.get(&format!("/ui/jobs/{ID}?find=nothing")).await;
+    assert!(found.contains("0 of 5000 lines"), "lines that do not match are not held");
+    let file = site.get(&format!("/ui/jobs/{ID}/logs.txt?log=1")).await;
+    assert_eq!(file.matches(&line).count(), 5_000);
+}
+
 #[tokio::test]
 async fn an_id_is_found_as_it_is_shown_and_copied_as_a_whole() {
     let site = Site::open(Options::default()).await;

@@ -1,6 +1,6 @@
 //! Jobs that a client reaches: by its token, by the owner of the job, and by the service that mounts the routes.
 
-use tenure::{FaultCause, JobId, JobRecord};
+use tenure::{FaultCause, JobId, JobRecord, Name};
 
 use super::Api;
 use crate::problem::{Problem, ProblemType};
@@ -83,6 +83,21 @@ impl Api {
             return Ok(());
         }
         Err(self.beyond(&format!("jobs of kind {kind:?} in queue {queue:?}")))
+    }
+
+    /// Refuses to set the job of a program's schedule unless the client's reach is the whole store, as the routes for
+    /// programs do. Such a schedule runs the program with any args. It has the name of its kind, `SET.PROGRAM`, and its
+    /// queue has the name of the set.
+    pub(crate) fn check_program(&self, schedule: &Name, queue: &str, kind: &str) -> Result<(), Problem> {
+        let is_of_set = kind.strip_prefix(queue).is_some_and(|rest| rest.starts_with('.'));
+        if self.reach().is_whole() || schedule.as_str() != kind || !is_of_set {
+            return Ok(());
+        }
+        let detail = format!(
+            "the name and kind {kind} in queue {queue} are those of a program's schedule, which needs an access token for the \
+             whole store; give the schedule another name"
+        );
+        Err(Problem::new(ProblemType::Forbidden, detail))
     }
 
     /// Returns the problem for jobs that are out of the client's reach.

@@ -35,7 +35,7 @@ pub(crate) async fn put(
     if let Some(other) = spec.name.as_deref().filter(|said| *said != name.as_str()) {
         return Err(Invalid::new("name", other, format_args!("{name}, as in the path, or no name")).into());
     }
-    check_job(&api, &mut spec.job).await?;
+    check_job(&api, &name, &mut spec.job).await?;
     let draft = draft(&name, spec)?;
     let before = any(&api, &name).await?;
     if before.is_some() && find(&api, &name).await?.is_none() {
@@ -56,7 +56,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let mut spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
     let named = spec.name.take().ok_or_else(|| Invalid::new("name", "nothing", "a name"))?;
     let name = Name::new("name", &named)?;
-    check_job(&api, &mut spec.job).await?;
+    check_job(&api, &name, &mut spec.job).await?;
     let set = api.tenure().timers().set_as_seen(draft(&name, spec)?, TimerSeen::Absent).await;
     let set = set.map_err(|error| in_words_of_the_wire(&name, error))?;
     let Some(set) = set else {
@@ -96,14 +96,15 @@ pub(super) async fn acted(
 }
 
 /// Refuses a job that the client may not enqueue, or whose queue would be one too many.
-async fn check_job(api: &Api, job: &mut Submit) -> Result<(), Problem> {
+async fn check_job(api: &Api, name: &Name, job: &mut Submit) -> Result<(), Problem> {
     let within = |problem: Problem| problem.with("field", "job");
     admit::check(api, job).await.map_err(within)?;
     // An invalid name is reported with the other fields.
-    match job.queue.as_deref().map_or_else(|| Ok(QueueName::default()), QueueName::new) {
-        Ok(queue) => api.admit_queue(&queue).await.map_err(within),
-        Err(_) => Ok(()),
-    }
+    let Ok(queue) = job.queue.as_deref().map_or_else(|| Ok(QueueName::default()), QueueName::new) else {
+        return Ok(());
+    };
+    api.check_program(name, queue.as_str(), &job.kind)?;
+    api.admit_queue(&queue).await.map_err(within)
 }
 
 fn draft(name: &Name, spec: ScheduleSpec) -> Result<TimerDraft, Problem> {
@@ -162,6 +163,9 @@ pub(crate) async fn patch(
             ..agreed
         };
         api.check_reach(changed.job.queue.as_str(), changed.job.kind.as_str())?;
+        if patch.job.is_some() {
+            api.check_program(&name, changed.job.queue.as_str(), changed.job.kind.as_str())?;
+        }
         check(&api, Some(&timer), &headers)?;
         api.admit_queue(&changed.job.queue).await?;
         let set = api.tenure().remote().set_timer(changed, TimerSeen::of(&timer)).await;

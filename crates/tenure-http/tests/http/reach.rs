@@ -410,3 +410,33 @@ async fn nobody_passes_for_a_worker_that_takes_jobs_which_he_does_not_reach() {
         assert_eq!(told.status, StatusCode::FORBIDDEN, "{told:?}");
     }
 }
+
+/// The routes for programs need the whole store, and a schedule with a program's name would start it with any args.
+#[tokio::test]
+async fn a_limited_token_cannot_set_the_job_of_a_programs_schedule() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let admin = Bearer::new(&guarded, &token(&service, &[Scope::Admin]).await);
+    let own = Bearer::new(&guarded, &bound(&service, &BELOW_ADMIN, &["ops"], &[]).await);
+    let spec = |queue: &str, kind: &str| {
+        json!({ "spec": { "cron": "0 2 * * *" }, "job": { "kind": kind, "queue": queue } }).to_string()
+    };
+    let path = "/v1/schedules/ops.slow";
+    let set = own.ask("PUT", path, &spec("ops", "ops.slow")).await;
+    assert_eq!(set.status, StatusCode::FORBIDDEN, "{set:?}");
+    assert!(set.text.contains("give the schedule another name"), "{set:?}");
+    let mut named: Value = serde_json::from_str(&spec("ops", "ops.slow")).unwrap();
+    named["name"] = json!("ops.slow");
+    assert_eq!(own.post("/v1/schedules", &named).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(admin.ask("PUT", path, &spec("ops", "ops.slow")).await.status, StatusCode::CREATED);
+    let args = json!({ "args": ["--erase"] });
+    assert_eq!(own.post("/v1/schedules/ops.slow/trigger", &args).await.status, StatusCode::FORBIDDEN);
+    let patch = json!({ "job": args });
+    assert_eq!(own.ask("PATCH", path, &patch.to_string()).await.status, StatusCode::FORBIDDEN);
+    // A limited token may start what the schedule starts anyway, and use other names.
+    assert_eq!(own.post("/v1/schedules/ops.slow/trigger", &json!({})).await.status, StatusCode::ACCEPTED);
+    for (name, kind) in [("slow", "ops.slow"), ("opsx.slow", "opsx.slow")] {
+        let set = own.ask("PUT", &format!("/v1/schedules/{name}"), &spec("ops", kind)).await;
+        assert_eq!(set.status, StatusCode::CREATED, "{set:?}");
+    }
+}

@@ -1,8 +1,14 @@
 //! What an attempt has logged, from its end.
 
+use std::io;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
 use axum::extract::Path;
+use axum::http::Method;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -87,25 +93,15 @@ impl Lines {
 
     /// The last lines of an attempt, or all of them.
     pub(super) async fn of(visit: &Visit, id: &str, delivery: u64, all: bool) -> Result<Self, Trouble> {
-        let path = format!("/v1/jobs/{}/logs?delivery={delivery}", encoded(id));
+        let path = path(id, delivery);
         if !all {
             // One more tells whether there are earlier ones.
-            let mut lines = some(visit, &format!("{path}&tail={}", SHOWN + 1)).await?.0;
+            let mut lines = some(visit, &format!("{path}&tail={}", SHOWN + 1)).await?.lines;
             let too_many = lines.len().saturating_sub(SHOWN);
             lines.drain(..too_many);
             return Ok(Self { delivery, lines, is_cut: too_many > 0, through: None });
         }
-        let (mut lines, mut behind) = (Vec::new(), String::new());
-        while lines.len() < KEPT {
-            let (more, next) = some(visit, &format!("{path}&limit={PAGE}{behind}")).await?;
-            let is_last = more.len() < PAGE;
-            lines.extend(more);
-            if is_last {
-                break;
-            }
-            behind = format!("&after={}", encoded(&next));
-        }
-        Ok(Self { delivery, lines, is_cut: false, through: None })
+        Self::sought_in_all(visit, id, delivery, &Sought::default()).await
     }
 
     /// Of all lines of an attempt the last of those that are sought.
@@ -119,21 +115,62 @@ impl Lines {
         if sought.is_all() {
             return Self::of(visit, id, delivery, all).await;
         }
-        let mut of_all = Self::of(visit, id, delivery, true).await?;
-        let through = of_all.lines.len();
-        of_all.lines.retain(|line| sought.means(text(line, "text")));
-        let too_many = if all { 0 } else { of_all.lines.len().saturating_sub(SHOWN) };
-        of_all.lines.drain(..too_many);
-        Ok(Self { is_cut: too_many > 0, through: Some(through), ..of_all })
+        let mut found = Self::sought_in_all(visit, id, delivery, sought).await?;
+        let too_many = if all { 0 } else { found.lines.len().saturating_sub(SHOWN) };
+        found.lines.drain(..too_many);
+        Ok(Self { is_cut: too_many > 0, ..found })
+    }
+
+    async fn sought_in_all(
+        visit: &Visit,
+        id: &str,
+        delivery: u64,
+        sought: &Sought,
+    ) -> Result<Self, Trouble> {
+        let (mut lines, mut through, mut after) = (Vec::new(), 0, Some(String::new()));
+        while let Some(last) = after.filter(|_| through < KEPT) {
+            let mut page = after_line(visit, id, delivery, &last).await?;
+            through += page.lines.len();
+            page.lines.retain(|line| sought.means(text(line, "text")));
+            if !page.lines.is_empty() {
+                visit.hold(page.bytes);
+                lines.append(&mut page.lines);
+            }
+            after = page.after;
+        }
+        let through = Some(through).filter(|_| !sought.is_all());
+        Ok(Self { delivery, lines, is_cut: false, through })
     }
 }
 
-/// Some lines, and where it goes on.
-async fn some(visit: &Visit, path: &str) -> Result<(Vec<Value>, String), Trouble> {
-    let mut found = visit.get(path).await?;
+/// Some lines.
+struct Page {
+    lines: Vec<Value>,
+    /// Position of the next page, if there is one.
+    after: Option<String>,
+    /// The answer, which counts as memory of the client.
+    bytes: Bytes,
+}
+
+fn path(id: &str, delivery: u64) -> String {
+    format!("/v1/jobs/{}/logs?delivery={delivery}", encoded(id))
+}
+
+/// The page after a line, or the first one.
+async fn after_line(visit: &Visit, id: &str, delivery: u64, after: &str) -> Result<Page, Trouble> {
+    let after = if after.is_empty() { String::new() } else { format!("&after={}", encoded(after)) };
+    some(visit, &format!("{}&limit={PAGE}{after}", path(id, delivery))).await
+}
+
+async fn some(visit: &Visit, path: &str) -> Result<Page, Trouble> {
+    let (mut found, bytes) = visit.fetch(Method::GET, path, String::new()).await?;
     let next = text(&found, "next_after").to_owned();
-    let Value::Array(lines) = found["items"].take() else { return Ok((Vec::new(), next)) };
-    Ok((lines, next))
+    let lines = match found["items"].take() {
+        Value::Array(lines) => lines,
+        _ => Vec::new(),
+    };
+    let after = (lines.len() >= PAGE).then_some(next);
+    Ok(Page { lines, after, bytes })
 }
 
 /// The lines, and the way to those that are not shown.
@@ -214,17 +251,32 @@ pub(super) fn clock(visit: &Visit, at: &str) -> String {
 /// `GET jobs/{id}/logs.txt`
 pub(crate) async fn raw(visit: Visit, Path(id): Path<String>) -> Response {
     let delivery = visit.said("log").parse().unwrap_or(1);
-    let lines = match Lines::of(&visit, &id, delivery, true).await {
-        Ok(lines) => lines,
+    let visit = Arc::new(visit);
+    let first = match after_line(&visit, &id, delivery, "").await {
+        Ok(page) => page,
         Err(trouble) => return failed(&visit, trouble).await,
     };
-    let told: String =
-        lines.lines.iter().map(|line| format!("{} {}\n", text(line, "at"), text(line, "text"))).collect();
     let kind = (CONTENT_TYPE, "text/plain; charset=utf-8".to_owned());
     let letters: String =
         id.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect();
     let kept = (CONTENT_DISPOSITION, format!("attachment; filename=\"{letters}-{delivery}.log\""));
-    ([kind, kept], told).into_response()
+    let pages = stream::try_unfold(Some(first), move |page| {
+        let (visit, id) = (Arc::clone(&visit), id.clone());
+        async move {
+            let Some(page) = page else { return Ok(None) };
+            let written = written(&page.lines);
+            let Some(after) = page.after else { return Ok(Some((written, None))) };
+            drop(page.bytes);
+            let next = after_line(&visit, &id, delivery, &after).await;
+            next.map(|next| Some((written, Some(next)))).map_err(|trouble| io::Error::other(trouble.detail))
+        }
+    });
+    ([kind, kept], Body::from_stream(pages)).into_response()
+}
+
+/// Lines of a text file.
+fn written(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{} {}\n", text(line, "at"), text(line, "text"))).collect()
 }
 
 /// The attempt whose lines are wanted: the one that is said, or the last.
