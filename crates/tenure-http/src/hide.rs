@@ -86,10 +86,13 @@ impl Hiding {
             || words(name).any(|word| self.words.iter().any(|hidden| word.eq_ignore_ascii_case(hidden)))
     }
 
-    /// JSON text without what is hidden; as it was if nothing is.
+    /// JSON text without what is hidden; as it was if nothing is. Text that cannot be parsed, such as one with half a
+    /// surrogate pair, is hidden as a whole.
     pub(crate) fn json(&self, text: Option<Box<RawValue>>) -> Option<Box<RawValue>> {
         let text = text?;
-        let Ok(mut value) = serde_json::from_str::<Value>(text.get()) else { return Some(text) };
+        let Ok(mut value) = serde_json::from_str::<Value>(text.get()) else {
+            return serde_json::value::to_raw_value(HIDDEN).ok();
+        };
         if !self.hide(&mut value) {
             return Some(text);
         }

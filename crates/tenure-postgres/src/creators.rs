@@ -29,6 +29,9 @@ const REFUSAL: &str = "refusal";
 /// all rights of the role in `a`, and a group whose only member is that role are exempt. `pg_database_owner` means the
 /// owner of this database.
 ///
+/// PostgreSQL does not record who created a trigger, and evaluates its condition as the role that writes. So the role is
+/// unknown, and refused, for a trigger with a condition or with a function that the owner of the table does not own.
+///
 /// `m` lists the members of groups. In PostgreSQL 16 and newer, the role that created a group is a member that may neither
 /// inherit its rights nor become the group, so it does not count.
 ///
@@ -83,11 +86,12 @@ const FOREIGN: &str =
          UNION ALL SELECT f.relowner, format('ALTER TABLE %s DROP CONSTRAINT %I', f.oid::regclass, x.conname)
              FROM k JOIN pg_constraint x ON x.confrelid = k.oid JOIN pg_class f ON f.oid = x.conrelid
              WHERE x.contype = 'f' AND x.conparentid = 0 AND k.relowner IN (SELECT t.oid FROM t)
-         UNION ALL SELECT p.proowner, format('DROP TRIGGER %I ON %s', x.tgname, k.oid::regclass)
+         UNION ALL SELECT CASE WHEN x.tgqual IS NULL AND p.proowner = k.relowner THEN p.proowner END,
+             format('DROP TRIGGER %I ON %s', x.tgname, k.oid::regclass)
              FROM k JOIN pg_trigger x ON x.tgrelid = k.oid JOIN pg_proc p ON p.oid = x.tgfoid
              WHERE NOT x.tgisinternal AND k.relowner IN (SELECT t.oid FROM t))
      SELECT format('%s may create functions in schema {schema} or owns or references objects there, and so could run code as %s; %s',
-             CASE c.role WHEN 0 THEN 'every role' ELSE 'role ' || pg_get_userbyid(coalesce(r.oid, c.role))::text END,
+             CASE WHEN c.role IS NULL THEN 'an unknown role' WHEN c.role = 0 THEN 'every role' ELSE 'role ' || pg_get_userbyid(coalesce(r.oid, c.role))::text END,
              pg_get_userbyid(a.oid), coalesce('run `' || c.remedy || '`' || CASE WHEN c.remedy LIKE 'ALTER SCHEMA %' AND EXISTS (SELECT FROM t)
                  THEN format(', or make %s the owner of the tables and functions there and connect as that role,',
                      pg_get_userbyid(c.role)) ELSE '' END || ' if you trust all other objects there, or use another schema',

@@ -309,3 +309,32 @@ async fn a_schema_on_whose_tables_others_may_create_triggers_is_refused_until_no
     PostgresStore::open(&url, options(&s), None).await.unwrap().close().await.unwrap();
     assert_not_sprung(&admin, &s).await;
 }
+
+/// PostgreSQL evaluates the condition of a trigger as the role that writes, whoever owns the trigger's function. A trigger
+/// stays when the right to create it is revoked.
+#[tokio::test]
+async fn a_trigger_whose_condition_calls_a_function_is_refused() {
+    let s = schema();
+    let url = server().url();
+    PostgresStore::open(&url, options(&s), None).await.unwrap().close().await.unwrap();
+    let admin = user(&url).await;
+    let mallory = mallory(&admin, &s).await;
+    let grant = format!(
+        "GRANT USAGE ON SCHEMA {s} TO mallory_of_{s}; GRANT ALL ON ALL TABLES IN SCHEMA {s} TO mallory_of_{s}"
+    );
+    admin.batch_execute(&grant).await.unwrap();
+    let set = format!(
+        "CREATE FUNCTION loot_{s}.holds(n bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM loot_{s}.spring(); RETURN true; END $$;
+         CREATE TRIGGER quiet BEFORE UPDATE ON {s}.meta FOR EACH ROW
+             WHEN (loot_{s}.holds(old.value)) EXECUTE FUNCTION suppress_redundant_updates_trigger();"
+    );
+    mallory.batch_execute(&set).await.unwrap();
+    for expected in ["DROP TRIGGER quiet", "REVOKE TRIGGER"] {
+        let reason = refusal(&url, &s).await;
+        let remedy = reason.split('`').nth(1).unwrap();
+        assert!(remedy.starts_with(expected), "{reason}");
+        admin.batch_execute(remedy).await.unwrap();
+    }
+    PostgresStore::open(&url, options(&s), None).await.unwrap().close().await.unwrap();
+    assert_not_sprung(&admin, &s).await;
+}
