@@ -107,7 +107,7 @@ impl Reservation {
     /// Runs work that may continue only while the job is reserved, then cancels the reservation.
     ///
     /// If the reservation is lost or cancelled, the pass tells the work, which has five seconds to finish; then it is
-    /// dropped. Others can reserve the job only after that.
+    /// dropped. After a cancellation, others can reserve the job only after that. After a loss, the lease can end earlier.
     ///
     /// # Errors
     /// Returns how the reservation was lost, if that happened before the work ended. The result of the work is
