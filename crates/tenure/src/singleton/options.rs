@@ -23,8 +23,8 @@ pub struct SingletonOptions {
     /// How long a function that waits without limit keeps its slot, and how long its job pauses before the next try:
     /// 500 ms or more.
     pub lock_acquisition_polling_interval: Duration,
-    /// Longest pause of a listener that failed or lost its lease before it stands by again: 15 s or more. With `None`
-    /// it does not restart, and its worker stops with an error.
+    /// Longest pause of a listener that failed or returned before it stands by again: 15 s or more. After a lost lease it
+    /// stands by at once. With `None` it does not restart after any of the three, and its worker stops with an error.
     pub listener_lock_recovery_polling_interval: Option<Duration>,
 }
 
