@@ -22,7 +22,19 @@ while read -r toolchain; do
     [[ $toolchain =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || refuse "$workflow" "rustup toolchain $toolchain"
 done < <(sed -nE 's/^.*rustup toolchain install ([^[:space:]]+).*$/\1/p' "$workflow")
 
+# Images that the workflow runs: the builder, and the scanner that lists its contents.
+while read -r image; do
+    [[ $image =~ @sha256:[0-9a-f]{64}$ ]] || refuse "$workflow" "$image"
+done < <(sed -nE 's/^[[:space:]]*(driver-opts|sbom):[[:space:]]*((image|generator)=)?([^[:space:]#]+).*$/\4/p' "$workflow")
+[[ $(grep -c setup-buildx-action@ "$workflow") == $(grep -cE '^[[:space:]]*driver-opts: image=' "$workflow") ]] ||
+    refuse "$workflow" "setup-buildx-action without its image"
+while read -r version; do
+    [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+$ ]] || refuse "$workflow" "setup-helm with version ${version:-latest}"
+done < <(grep -A2 setup-helm@ "$workflow" | awk '/setup-helm@/ { if (n++) print v; v = "" } /version:/ { v = $2 } END { if (n) print v }')
+
 while read -r file; do
+    # Such a line names an image that reads the file.
+    if grep -qiE '^#[[:space:]]*syntax=' "$file"; then refuse "$file" "a syntax line"; fi
     stages=" "
     while read -r image as; do
         # An earlier stage, nothing, or an image that an argument names.

@@ -365,18 +365,31 @@ fn a_release_refuses_actions_tools_and_images_that_can_change() {
         !passed
     };
     let flow = format!(
-        "      - uses: a/b@{commit} # v5\n          tool: cargo-x@1.2.3\n          rustup toolchain install 1.95.0\n"
+        "      - uses: a/b@{commit} # v5\n          tool: cargo-x@1.2.3\n          rustup toolchain install 1.95.0\n\
+         \x20     - uses: a/setup-buildx-action@{commit}\n        with:\n          driver-opts: image=kit:1@{digest}\n\
+         \x20     - uses: a/setup-helm@{commit}\n        with:\n          version: v3.1.0\n          sbom: generator=scan@{digest}\n"
     );
     let file =
         format!("FROM --platform=linux/amd64 rust:1@{digest} AS build\nFROM build AS more\nFROM scratch\n");
     assert!(!refuses(&flow, &file));
-    for (pinned, loose) in [(&format!("@{commit}")[..], "@v5"), ("@1.2.3", ""), ("1.95.0", "stable")] {
+    let builder = format!("driver-opts: image=kit:1@{digest}");
+    for (pinned, loose) in [
+        (&format!("@{commit}")[..], "@v5"),
+        ("@1.2.3", ""),
+        ("1.95.0", "stable"),
+        (&builder, "install: true"),
+        (&builder, "driver-opts: image=kit:1"),
+        ("version: v3.1.0", "version: v3"),
+        ("version: v3.1.0", "x: y"),
+        (&format!("generator=scan@{digest}"), "true"),
+    ] {
         assert!(refuses(&flow.replace(pinned, loose), &file), "{loose}");
     }
     for (pinned, loose) in [(&format!("@{digest}")[..], ""), ("FROM build", "FROM debian"), ("a1 AS", "a AS")]
     {
         assert!(refuses(&flow, &file.replace(pinned, loose)), "{loose}");
     }
+    assert!(refuses(&flow, &format!("# syntax=docker/dockerfile:1\n{file}")), "an image that reads the file");
     let workflow = std::fs::read_to_string(contrib("../.github/workflows/release.yml")).unwrap();
     assert!(workflow.contains("run: contrib/release/pinned.sh"));
 }
