@@ -250,6 +250,13 @@ async fn a_search_in_large_args_ends_its_page_early(given: Given) {
         assert_eq!(ids_of(&rest.jobs), [if order == Order::NewestFirst { first } else { last }]);
         assert_eq!(rest.next, None);
     }
+    let grace = minutes(1);
+    given.change_matching(Change::Cancel { grace, reason: String::new() }, Filter::default()).await;
+    let ask = PageAsk { filter: filter("7"), by: ListedBy::End, at_most: 9, ..PageAsk::default() };
+    let page = given.store.jobs(ask.clone()).await.unwrap();
+    assert_eq!((ids_of(&page.jobs), page.next.is_some()), (vec![last], true));
+    let rest = given.store.jobs(PageAsk { after: page.next, ..ask }).await.unwrap();
+    assert_eq!((ids_of(&rest.jobs), rest.next), (vec![first], None));
     // A change goes on behind what it has examined, too.
     let steps = given.change_matching(Change::Delete, filter("7")).await;
     let changed: Vec<_> = steps.iter().flat_map(|step| &step.outcomes).map(|(id, _)| *id).collect();
