@@ -4,8 +4,8 @@ use tenure_core::{Job, limits};
 
 use crate::{Filter, Values};
 
-/// The rows and bytes that one page of a listing has examined. Every store ends a page that has examined too much, so
-/// that no search occupies it for long.
+/// The rows and bytes that one page of a listing has examined. Every store ends a page that has examined too much. No
+/// search occupies a store for long.
 ///
 /// The bytes are those of args, results and errors. A page for a filter without conditions counts only the jobs that it
 /// passes over, so that it is full although its jobs are large.
