@@ -1,6 +1,6 @@
 //! What looking promises: single jobs, listings, queues and their pause switch.
 
-use tenure_core::{Condition, Due, Name, NewJob, StateName, Terms, limits};
+use tenure_core::{Args, Condition, Due, Name, NewJob, StateName, Terms, limits};
 
 use super::given::{Given, ids, ids_of, kind, minutes, queue, seconds};
 use super::{Test, test};
@@ -26,6 +26,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_filtered_listing_goes_on_in_pages),
         test(a_listing_without_values_has_the_same_jobs),
         test(a_listing_reaches_what_lies_behind_many_others),
+        test(a_search_in_large_args_ends_its_page_early),
         test(every_queue_that_was_ever_named_is_listed_by_name),
         test(a_queue_tells_since_when_its_longest_waiting_job_is_due),
         test(nothing_has_waited_in_a_queue_for_longer_than_it_is_there),
@@ -226,6 +227,40 @@ async fn a_listing_reaches_what_lies_behind_many_others(given: Given) {
     given.enqueue("mail", limits::PAGE_EXAMINED + 1).await;
     let filter = Filter { tags: tags(&["eu"]), ..Filter::default() };
     assert_eq!(ids_of(&given.list(filter, Order::NewestFirst, 10).await), [oldest]);
+}
+
+/// Otherwise one search would occupy the store for as long as it takes to read 10,000 jobs of the largest size.
+async fn a_search_in_large_args_ends_its_page_early(given: Given) {
+    let large = Args::new(format!("{{\"to\":\"{}\"}}", "x".repeat(200 * 1024)).into_bytes()).unwrap();
+    let many = limits::PAGE_EXAMINED_BYTES / large.as_bytes().len() + 20;
+    let first = given.enqueue("mail", 1).await[0];
+    let batch = (0..many).map(|_| NewJob { args: large.clone(), ..given.new_job("mail") }).collect();
+    given.enqueue_all(batch).await;
+    let last = given.enqueue("mail", 1).await[0];
+    let filter = |value: &str| {
+        let sought = Condition::Arg { path: vec!["to".to_owned()], value: value.into() };
+        Filter { conditions: vec![sought], ..Filter::default() }
+    };
+    for order in [Order::NewestFirst, Order::OldestFirst] {
+        let ask = PageAsk { filter: filter("7"), order, at_most: 9, ..PageAsk::default() };
+        let page = given.store.jobs(ask.clone()).await.unwrap();
+        assert_eq!(ids_of(&page.jobs), [if order == Order::NewestFirst { last } else { first }]);
+        assert!(page.next.is_some(), "it looked at all {many} large jobs");
+        let rest = given.store.jobs(PageAsk { after: page.next, ..ask }).await.unwrap();
+        assert_eq!(ids_of(&rest.jobs), [if order == Order::NewestFirst { first } else { last }]);
+        assert_eq!(rest.next, None);
+    }
+    let grace = minutes(1);
+    given.change_matching(Change::Cancel { grace, reason: String::new() }, Filter::default()).await;
+    let ask = PageAsk { filter: filter("7"), by: ListedBy::End, at_most: 9, ..PageAsk::default() };
+    let page = given.store.jobs(ask.clone()).await.unwrap();
+    assert_eq!((ids_of(&page.jobs), page.next.is_some()), (vec![last], true));
+    let rest = given.store.jobs(PageAsk { after: page.next, ..ask }).await.unwrap();
+    assert_eq!((ids_of(&rest.jobs), rest.next), (vec![first], None));
+    // A change goes on behind what it has examined, too.
+    let steps = given.change_matching(Change::Delete, filter("7")).await;
+    let changed: Vec<_> = steps.iter().flat_map(|step| &step.outcomes).map(|(id, _)| *id).collect();
+    assert_eq!((changed, steps.len() > 1), (vec![first, last], true));
 }
 
 fn info(name: &str) -> QueueInfo {

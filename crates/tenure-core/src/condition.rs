@@ -1,10 +1,15 @@
 //! What somebody may want to know of a job that no index tells: each job has to be looked at.
 
+mod candidate;
+mod sought;
+
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+pub use candidate::Candidate;
+pub use sought::{SoughtText, SoughtValue};
 
 use crate::{Job, Kind, Name, QueueName, State, StateName, Timestamp};
 
@@ -28,7 +33,7 @@ pub enum Condition {
     /// Its kind's name begins with this.
     KindBegins(String),
     /// Its kind holds this text, upper and lower case being the same.
-    KindHolds(String),
+    KindHolds(SoughtText),
     /// It is of a kind of Tenure's own.
     Own,
     /// It has this tag.
@@ -42,7 +47,7 @@ pub enum Condition {
         /// Names of fields and places in lists, from the outside in.
         path: Vec<String>,
         /// What is looked for: JSON text.
-        value: String,
+        value: SoughtValue,
     },
     /// It has this note.
     Meta {
@@ -52,7 +57,7 @@ pub enum Condition {
         value: String,
     },
     /// What last went wrong with it holds this text, upper and lower case being the same.
-    FailureHolds(String),
+    FailureHolds(SoughtText),
     /// Enqueued by a client of this name.
     Owner(String),
     /// A timer of this name brought it.
@@ -73,29 +78,31 @@ impl Condition {
     /// Whether it holds for this job now.
     #[must_use]
     pub fn holds(&self, job: &Job, now: Timestamp) -> bool {
+        self.holds_for(&Candidate::new(job), now)
+    }
+
+    /// The same for a job that several conditions examine.
+    #[must_use]
+    pub fn holds_for(&self, candidate: &Candidate<'_>, now: Timestamp) -> bool {
+        let job = candidate.job;
         match self {
-            Self::Not(other) => !other.holds(job, now),
-            Self::OneOf(some) => some.iter().any(|each| each.holds(job, now)),
+            Self::Not(other) => !other.holds_for(candidate, now),
+            Self::OneOf(some) => some.iter().any(|each| each.holds_for(candidate, now)),
             Self::State(state) => job.state.name(now) == *state,
             Self::Queue(queue) => job.queue == *queue,
             Self::QueueBegins(text) => job.queue.as_str().starts_with(text),
             Self::Kind(kind) => job.kind == *kind,
             Self::KindBegins(text) => job.kind.as_str().starts_with(text),
-            Self::KindHolds(text) => holds_text(job.kind.as_str(), text),
+            Self::KindHolds(text) => text.is_in(candidate.kind()),
             Self::Own => job.kind.is_own(),
             Self::Tag(tag) => job.terms.tags.contains(tag),
-            Self::IdBegins(text) => is_id(&job.id.to_string(), &text.to_lowercase()),
+            Self::IdBegins(text) => is_id(candidate.id(), &text.to_lowercase()),
             Self::HolderBegins(text) => {
                 job.holder.is_some_and(|holder| is_id(&holder.to_string(), &text.to_lowercase()))
             }
-            Self::Arg { path, value } => match (arg(job, path), serde_json::from_str(value)) {
-                (Some(found), Ok(value)) => is_or_holds(&found, &value),
-                (None, _) | (_, Err(_)) => false,
-            },
+            Self::Arg { path, value } => candidate.arg(path).is_some_and(|found| value.is_or_is_in(found)),
             Self::Meta { key, value } => job.terms.meta.get(key) == Some(value),
-            Self::FailureHolds(text) => {
-                job.failure.as_ref().is_some_and(|failure| holds_text(&failure.message, text))
-            }
+            Self::FailureHolds(text) => candidate.failure().is_some_and(|failure| text.is_in(failure)),
             Self::Owner(name) => job.terms.owner.as_ref() == Some(name),
             Self::Timer(name) => job.terms.slot.as_ref().is_some_and(|slot| slot.timer.as_str() == name),
             Self::Attempt(range) => range.contains(&i64::from(job.attempt)),
@@ -159,7 +166,7 @@ impl Condition {
             Self::QueueBegins(text) => Some(queue.as_str().starts_with(text)),
             Self::Kind(wanted) => Some(kind == wanted),
             Self::KindBegins(text) => Some(kind.as_str().starts_with(text)),
-            Self::KindHolds(text) => Some(holds_text(kind.as_str(), text)),
+            Self::KindHolds(text) => Some(text.is_in(&kind.as_str().to_lowercase())),
             Self::Own => Some(kind.is_own()),
             Self::State(_)
             | Self::Tag(_)
@@ -184,35 +191,6 @@ fn is_id(id: &str, said: &str) -> bool {
     match said.split_once('…').or_else(|| said.split_once("...")) {
         Some((begin, end)) => id.starts_with(begin) && id.ends_with(end),
         None => id.starts_with(said),
-    }
-}
-
-fn holds_text(all: &str, part: &str) -> bool {
-    all.to_lowercase().contains(&part.to_lowercase())
-}
-
-fn arg(job: &Job, path: &[String]) -> Option<Value> {
-    let args: Value = serde_json::from_slice(job.args.as_bytes()).ok()?;
-    let step = |at: &Value, name: &String| match at {
-        Value::Array(items) => items.get(name.parse::<usize>().ok()?).cloned(),
-        Value::Object(fields) => fields.get(name).cloned(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-    };
-    path.iter().try_fold(args, |at, name| step(&at, name))
-}
-
-/// Numbers are the same if they are as large, however they are written.
-fn is_or_holds(found: &Value, wanted: &Value) -> bool {
-    match (found, wanted) {
-        (Value::Array(items), wanted) if !wanted.is_array() => {
-            items.iter().any(|item| is_or_holds(item, wanted))
-        }
-        (Value::Number(found), Value::Number(wanted)) => {
-            found == wanted
-                || ((found.is_f64() || wanted.is_f64())
-                    && found.as_f64().is_some_and(|found| wanted.as_f64() == Some(found)))
-        }
-        (found, wanted) => found == wanted,
     }
 }
 

@@ -54,7 +54,7 @@ mod unique;
 pub use app::{AppId, AppUse, check_program, claim_app};
 pub use attempt::{Attempt, AttemptEnd, Cause, Failure};
 pub use cancel::{Cancel, CancelRequest};
-pub use condition::Condition;
+pub use condition::{Candidate, Condition, SoughtText, SoughtValue};
 pub use due::Due;
 pub use edit::Edit;
 pub use explain::{Hindrance, Limited, Ordered, Reason, Standing, claimable, explain};

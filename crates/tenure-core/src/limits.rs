@@ -46,8 +46,13 @@ pub const LOST_JOBS: usize = 20;
 pub const PAGE_JOBS: usize = 1_000;
 /// Characters of a search.
 pub const SEARCH_CHARS: usize = 2_000;
+/// Values in all terms of a search together.
+pub const SEARCH_VALUES: usize = 32;
 /// Most rows that one page of a listing looks at; a page that stops there is short and carries a cursor.
 pub const PAGE_EXAMINED: usize = 10_000;
+/// Bytes of args, results and errors that one page of a listing examines; a page that stops there is short and carries a
+/// cursor.
+pub const PAGE_EXAMINED_BYTES: usize = 16 * 1024 * 1024;
 /// Unreadable jobs that a page of jobs names. The next page names the following ones.
 pub const PAGE_UNREADABLE: usize = 100;
 /// Most jobs that one step of a change over a filter touches.

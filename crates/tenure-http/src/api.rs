@@ -45,6 +45,7 @@ use crate::watchers::Watchers;
 use crate::workers::commands::Commands;
 use crate::workers::granted::Granted;
 use crate::workers::key;
+use crate::workers::large::LargeQueues;
 use crate::workers::roll::Roll;
 use crate::workers::token::Key;
 use crate::workers::waiting::Lines;
@@ -139,6 +140,7 @@ struct Inner {
     followers: Followers,
     granted: Granted,
     lines: Lines,
+    large_queues: LargeQueues,
     /// Pages that are read from the store.
     reads: Semaphore,
     /// Single jobs that are read from the store.
@@ -182,6 +184,7 @@ impl Api {
                 watchers,
                 granted,
                 lines,
+                large_queues: LargeQueues::default(),
                 reads: Semaphore::new(filling::READS),
                 job_reads: Semaphore::new(filling::JOB_READS),
                 metrics,
@@ -432,6 +435,11 @@ impl Api {
     /// What is counted.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.inner.metrics
+    }
+
+    /// Returns the queues with large jobs.
+    pub(crate) fn large_queues(&self) -> &LargeQueues {
+        &self.inner.large_queues
     }
 
     /// Who waits for jobs.

@@ -88,6 +88,7 @@ fn bounds() -> BTreeMap<&'static str, u64> {
         ("output_bytes", limits::OUTPUT_BYTES),
         ("page_jobs", limits::PAGE_JOBS),
         ("search_chars", limits::SEARCH_CHARS),
+        ("search_values", limits::SEARCH_VALUES),
         ("tags", limits::TAGS),
     ];
     let counts = counts.into_iter().map(|(name, most)| (name, u64::try_from(most).unwrap_or(u64::MAX)));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tenure::{Condition, Failure, Filter, Invalid, JobRecord, Timestamp};
+use tenure::{Candidate, Condition, Failure, Filter, Invalid, JobRecord, Timestamp};
 
 /// What is shown instead.
 pub(crate) const HIDDEN: &str = "(hidden)";
@@ -161,15 +161,13 @@ impl Hiding {
     /// Whether a job is meant by all of these conditions, by what somebody sees of it: an error may say more than he is
     /// shown.
     pub(crate) fn is_meant(&self, conditions: &[Condition], job: &JobRecord, now: Timestamp) -> bool {
-        let shown = job.failure.as_ref().map(|failure| (failure.cause, self.text(&failure.message)));
-        match shown {
-            Some((cause, shown)) if !conditions.is_empty() => {
-                let mut job = job.clone();
-                job.failure = Some(Failure::new(cause, &shown));
-                conditions.iter().all(|condition| condition.holds(&job, now))
-            }
-            Some(_) | None => conditions.iter().all(|condition| condition.holds(job, now)),
+        if conditions.is_empty() {
+            return true;
         }
+        let shown = |failure: &Failure| Failure::new(failure.cause, &self.text(&failure.message)).message;
+        let shown = job.failure.as_ref().map(shown);
+        let candidate = Candidate::showing(job, shown.as_deref());
+        conditions.iter().all(|condition| condition.holds_for(&candidate, now))
     }
 
     /// Refuses to search for what is hidden: whoever guesses would be told.
@@ -189,7 +187,7 @@ impl Hiding {
             Condition::Not(other) => self.asks_for_hidden(other),
             Condition::OneOf(some) => some.iter().any(|each| self.asks_for_hidden(each)),
             Condition::Arg { path, value } => {
-                path.iter().any(|name| self.means(name)) || self.text(value) != *value
+                path.iter().any(|name| self.means(name)) || self.text(value.as_str()) != value.as_str()
             }
             Condition::Meta { key, value } => self.means(key) || self.text(value) != *value,
             // What is said of anything else holds no such names; what errors say is compared by [`Self::is_meant`].

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
-use tenure::Invalid;
+use tenure::{Invalid, limits};
 
 use crate::problem::{Problem, ProblemType};
 
@@ -85,6 +85,17 @@ impl Query {
         Ok(usize::try_from(limit).unwrap_or(most))
     }
 
+    /// Returns all values of a name that a search compares with each job, of which there may be as many as in a search text.
+    pub(crate) fn sought<T: FromStr<Err = Invalid>>(&self, name: &str) -> Result<Vec<T>, Problem> {
+        let values = self.all(name)?;
+        if values.len() > limits::SEARCH_VALUES {
+            let detail =
+                format!("{name}: {} values; expected at most {}", values.len(), limits::SEARCH_VALUES);
+            return Err(Problem::new(ProblemType::Malformed, detail).with("field", name));
+        }
+        Ok(values)
+    }
+
     /// All values of a name. Several may stand in one, with commas between.
     pub(crate) fn all<T: FromStr<Err = Invalid>>(&self, name: &str) -> Result<Vec<T>, Problem> {
         let values =
@@ -133,6 +144,17 @@ fn decoded(text: &str) -> Result<String, Problem> {
 mod tests {
     use super::*;
     use tenure::StateName;
+
+    #[test]
+    fn a_search_compares_jobs_with_a_bounded_number_of_values() {
+        let states = |count| {
+            let text = format!("state={}", vec!["failed"; count].join(","));
+            Query::read(Some(&text), &["state"]).unwrap().sought::<StateName>("state")
+        };
+        assert_eq!(states(limits::SEARCH_VALUES).unwrap().len(), 32);
+        let refused = format!("{:?}", states(33).unwrap_err());
+        assert!(refused.contains("state: 33 values; expected at most 32"), "{refused}");
+    }
 
     #[test]
     fn names_are_known_and_values_are_read() {

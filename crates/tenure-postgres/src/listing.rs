@@ -5,16 +5,18 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use tenure_core::{Job, JobId, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Fault, Filter, Order, UnreadableJob, Values};
+use tenure_store::{Cursor, Examined, Fault, Filter, Order, UnreadableJob, Values};
 
 use crate::code;
 use crate::lanes::{self, Lane};
 use crate::link::Link;
 use crate::query::Query;
-use crate::rows::{self, Looked};
+use crate::rows;
 use crate::value;
 
 const CHUNK: usize = 128;
+/// Bytes of jobs that a walk examines before other tasks of its thread have a turn.
+const TURN_BYTES: usize = 256 * 1024;
 /// Of all lanes together so many times more are read than are wanted: some lanes have more of the next than others.
 const SPARE: usize = 4;
 /// Of each lane at least so many are read.
@@ -67,6 +69,24 @@ pub(crate) struct Walked {
     pub next: Option<Cursor>,
 }
 
+/// The time of a walk on its thread. Conditions are checked without waiting for anything, so a walk over large args would
+/// keep all other tasks of the thread waiting.
+#[derive(Default)]
+pub(crate) struct Turn {
+    bytes: usize,
+}
+
+impl Turn {
+    /// Notes so many examined bytes, and lets other tasks run now and then.
+    pub(crate) async fn spend(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if self.bytes >= TURN_BYTES {
+            self.bytes = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 /// Where candidates come from.
 enum Source {
     Tag(String),
@@ -87,32 +107,38 @@ struct Candidates {
     each: usize,
 }
 
-/// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
+/// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows and bytes.
 pub(crate) async fn walk(link: &mut Link, ask: &Walk<'_>) -> Result<Walked, Fault> {
     let mut candidates = Candidates::of(link, ask).await?;
-    let (mut behind, mut looked_at) = (candidates.behind, 0);
+    let (mut behind, mut examined) = (candidates.behind, Examined::new(ask.filter, ask.values));
+    let mut turn = Turn::default();
     let (mut jobs, mut unreadable) = (Vec::new(), Vec::new());
     let is_full = |jobs: &Vec<Job>, unreadable: &Vec<UnreadableJob>| {
         jobs.len() == ask.at_most || unreadable.len() == limits::PAGE_UNREADABLE
     };
-    while looked_at < limits::PAGE_EXAMINED && !is_full(&jobs, &unreadable) {
+    while !examined.is_spent() && !is_full(&jobs, &unreadable) {
         let next = candidates.next(link, CHUNK.max(ask.at_most - jobs.len())).await?;
         if next.is_empty() {
             return Ok(Walked { jobs, unreadable, next: None });
         }
         let read = rows::by_ids_with(ask.values, next.iter().map(|(id, _)| *id));
-        let mut found: BTreeMap<JobId, Looked> =
-            link.connection().await?.read(read).await?.iter().map(rows::look).collect();
+        let mut found = rows::by_id(link.connection().await?.read(read).await?);
         let mut next = next.into_iter();
         for (id, seq) in next.by_ref() {
             behind = seq;
-            looked_at += 1;
-            match found.remove(&id) {
-                Some(Ok(job)) => jobs.extend(Some(job).filter(|job| ask.filter.means(job, ask.now))),
-                Some(Err(odd)) => unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
-                None => {}
+            match found.remove(&id).map(|row| rows::look(&row).1) {
+                Some(Ok(job)) => {
+                    let is_meant = ask.filter.means(&job, ask.now);
+                    turn.spend(examined.add(&job, is_meant)).await;
+                    jobs.extend(is_meant.then_some(job));
+                }
+                Some(Err(odd)) => {
+                    examined.add_row();
+                    unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd)));
+                }
+                None => examined.add_row(),
             }
-            if looked_at == limits::PAGE_EXAMINED || is_full(&jobs, &unreadable) {
+            if examined.is_spent() || is_full(&jobs, &unreadable) {
                 break;
             }
         }
@@ -285,6 +311,15 @@ async fn unfinished(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_walk_over_large_args_lets_other_tasks_run() {
+        let (other, mut turn) = (tokio::spawn(async {}), Turn::default());
+        turn.spend(TURN_BYTES - 1).await;
+        assert!(!other.is_finished());
+        turn.spend(1).await;
+        assert!(other.is_finished());
+    }
 
     #[test]
     fn what_a_lane_may_have_between_is_not_passed() {

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use tenure_core::{JobId, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Fault, Order, Page, PageAsk, Values};
+use tenure_store::{Cursor, Examined, Fault, Order, Page, PageAsk, Values};
+use tokio_postgres::Row;
 
 use crate::link::Link;
 use crate::query::Query;
-use crate::rows::{self, Looked};
+use crate::rows;
 use crate::{listing, value};
 
 /// Jobs that are read at once.
@@ -70,7 +71,7 @@ struct Found {
     goes_on: Option<Place>,
 }
 
-/// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
+/// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows and bytes.
 pub(crate) async fn page(
     link: &mut Link,
     ask: &PageAsk,
@@ -83,11 +84,12 @@ pub(crate) async fn page(
         lanes,
         receipts: ask.filter.states.is_empty() || ask.filter.states.contains(&StateName::Succeeded),
     };
-    let (mut behind, mut looked_at, mut among) = (start(ask), 0, FEW);
+    let (mut behind, mut among) = (start(ask), FEW);
+    let (mut examined, mut turn) = (Examined::new(&ask.filter, ask.values), listing::Turn::default());
     let mut page = Page { jobs: Vec::new(), unreadable: Vec::new(), next: None };
-    while looked_at < limits::PAGE_EXAMINED {
+    while !examined.is_spent() {
         let Found { places, goes_on } = places(link, &walk, behind, among).await?;
-        looked_at += among;
+        examined.add_rows(among);
         if places.len() < CHUNK / 2 {
             among = (among * 4).min(MANY);
         }
@@ -99,19 +101,23 @@ pub(crate) async fn page(
                 return Ok(page);
             }
             let is_full = page.jobs.len() == at_most || page.unreadable.len() == limits::PAGE_UNREADABLE;
-            if is_full || looked_at >= limits::PAGE_EXAMINED {
+            if is_full || examined.is_spent() {
                 page.next = cursor(behind, ask.order);
                 return Ok(page);
             }
-            (behind, looked_at) = ((at, seq), looked_at + 1);
-            match id.and_then(|id| found.remove(&id)) {
+            behind = (at, seq);
+            match id.and_then(|id| found.remove(&id)).map(|row| rows::look(&row).1) {
                 Some(Ok(job)) => {
                     // A job that is to be done again has not ended.
                     let is_meant = end.is_some() && job.state.ended() == end && ask.filter.means(&job, now);
+                    turn.spend(examined.add(&job, is_meant)).await;
                     page.jobs.extend(is_meant.then_some(job));
                 }
-                Some(Err(odd)) => page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
-                None => {}
+                Some(Err(odd)) => {
+                    examined.add_row();
+                    page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd)));
+                }
+                None => examined.add_row(),
             }
         }
         match goes_on {
@@ -124,12 +130,11 @@ pub(crate) async fn page(
 }
 
 /// The jobs that are still there of these.
-async fn read(link: &mut Link, values: Values, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Looked>, Fault> {
+async fn read(link: &mut Link, values: Values, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Row>, Fault> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let rows = link.connection().await?.read(rows::by_ids_with(values, ids)).await?;
-    Ok(rows.iter().map(rows::look).collect())
+    Ok(rows::by_id(link.connection().await?.read(rows::by_ids_with(values, ids)).await?))
 }
 
 /// The next places in lanes that are meant, as far as so many receipts and standings reach.

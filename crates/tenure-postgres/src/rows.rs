@@ -1,5 +1,6 @@
 //! Whole jobs, between rows and the domain.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use tenure_core::{Args, Block, End, Fence, Job, JobId, Output, State, Why};
@@ -151,6 +152,11 @@ pub(crate) fn stored(row: &Row) -> Result<Stored, Fault> {
 
 /// The outcome of looking at a job.
 pub(crate) type Looked = Result<Job, UnreadableJob>;
+
+/// Returns rows of jobs by their ids. Each is decoded when its turn comes, since a page may end before it.
+pub(crate) fn by_id(rows: Vec<Row>) -> BTreeMap<JobId, Row> {
+    rows.into_iter().map(|row| (value::job_id(&row, 1), row)).collect()
+}
 
 /// Reads a row of a job, or what is known of one that cannot be read.
 pub(crate) fn look(row: &Row) -> (JobId, Looked) {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, params_from_iter};
 use tenure_core::{Job, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Filter, Order, UnreadableJob, Values};
+use tenure_store::{Cursor, Examined, Filter, Order, UnreadableJob, Values};
 
 use crate::front::READ_AHEAD;
 use crate::rows::{Stored, by_seq_with, look};
@@ -76,7 +76,7 @@ pub(crate) struct WalkAsk<'a> {
     pub values: Values,
 }
 
-/// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
+/// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows and bytes.
 pub(crate) fn walk(conn: &Connection, ask: &WalkAsk<'_>) -> Result<Walk> {
     let start = match ask.order {
         Order::OldestFirst => 0,
@@ -86,18 +86,22 @@ pub(crate) fn walk(conn: &Connection, ask: &WalkAsk<'_>) -> Result<Walk> {
     let mut source = Source::choose(conn, ask.filter, ask.order, behind)?;
     let mut job = by_seq_with(conn, ask.values)?;
     let (mut found, mut unreadable) = (Vec::new(), Vec::new());
-    let mut last = None;
-    for _ in 0..limits::PAGE_EXAMINED {
-        if found.len() == ask.at_most || unreadable.len() == limits::PAGE_UNREADABLE {
-            break;
-        }
+    let (mut last, mut examined) = (None, Examined::new(ask.filter, ask.values));
+    while !examined.is_spent() && found.len() < ask.at_most && unreadable.len() < limits::PAGE_UNREADABLE {
         let Some(seq) = source.next(conn)? else { return Ok(Walk { found, unreadable, next: None }) };
         last = Some(value::seq(seq)?);
         // Of those that were blocked some may be gone that are still listed.
         match look(conn, &mut job, seq)? {
-            Some(Ok(stored)) => found.extend(Some(stored).filter(|it| ask.filter.means(&it.job, ask.now))),
-            Some(Err(odd)) => unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
-            None => {}
+            Some(Ok(stored)) => {
+                let is_meant = ask.filter.means(&stored.job, ask.now);
+                examined.add(&stored.job, is_meant);
+                found.extend(is_meant.then_some(stored));
+            }
+            Some(Err(odd)) => {
+                examined.add_row();
+                unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd)));
+            }
+            None => examined.add_row(),
         }
     }
     let next = if source.next(conn)?.is_some() { last.map(Cursor::behind) } else { None };

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Result};
 use tenure_core::{Timestamp, limits};
-use tenure_store::{Cursor, Order, Page, PageAsk};
+use tenure_store::{Cursor, Examined, Order, Page, PageAsk};
 
 use crate::rows::{Stored, by_seq_with, look};
 use crate::value;
@@ -14,16 +14,16 @@ pub(crate) const FIRST_ENDED: &str = "SELECT ended, seq FROM standing
 pub(crate) const LAST_ENDED: &str = "SELECT ended, seq FROM standing
      WHERE ended IS NOT NULL AND ended <= ?1 AND (ended < ?1 OR seq < ?2) ORDER BY ended DESC, seq DESC LIMIT ?3 + 0";
 
-/// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows.
+/// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows and bytes.
 pub(crate) fn page(conn: &Connection, ask: &PageAsk, at_most: usize, now: Timestamp) -> Result<Page> {
     let sql = match ask.order {
         Order::OldestFirst => FIRST_ENDED,
         Order::NewestFirst => LAST_ENDED,
     };
-    let (mut behind, mut looked_at) = (start(ask), 0);
+    let (mut behind, mut examined) = (start(ask), Examined::new(&ask.filter, ask.values));
     let mut page = Page { jobs: Vec::new(), unreadable: Vec::new(), next: None };
     let (mut places, mut job) = (conn.prepare_cached(sql)?, by_seq_with(conn, ask.values_to_read())?);
-    while looked_at < limits::PAGE_EXAMINED {
+    while !examined.is_spent() {
         let read = places.query_map((behind.0, behind.1, CHUNK), |row| Ok((row.get(0)?, row.get(1)?)))?;
         let read: Vec<(i64, i64)> = read.collect::<Result<_>>()?;
         if read.is_empty() {
@@ -35,19 +35,23 @@ pub(crate) fn page(conn: &Connection, ask: &PageAsk, at_most: usize, now: Timest
                 return Ok(page);
             }
             let is_full = page.jobs.len() == at_most || page.unreadable.len() == limits::PAGE_UNREADABLE;
-            if is_full || looked_at == limits::PAGE_EXAMINED {
+            if is_full || examined.is_spent() {
                 page.next = cursor(behind, ask.order);
                 return Ok(page);
             }
-            (behind, looked_at) = ((at, seq), looked_at + 1);
+            behind = (at, seq);
             match look(conn, &mut job, seq)? {
                 Some(Ok(Stored { job, .. })) => {
                     // A job that is to be done again has not ended.
                     let is_meant = job.state.ended() == end && end.is_some() && ask.filter.means(&job, now);
+                    examined.add(&job, is_meant);
                     page.jobs.extend(is_meant.then_some(job));
                 }
-                Some(Err(odd)) => page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
-                None => {}
+                Some(Err(odd)) => {
+                    examined.add_row();
+                    page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd)));
+                }
+                None => examined.add_row(),
             }
         }
     }

@@ -46,8 +46,10 @@ impl Readers {
     ) -> Result<T, Fault> {
         let (reply, answer) = oneshot::channel();
         let read = move |conn: &Connection| {
-            // Whoever asked may have stopped waiting.
-            let _ = reply.send(in_transaction(conn, look));
+            // The caller may have given up before its turn, such as a client that has hung up.
+            if !reply.is_closed() {
+                let _ = reply.send(in_transaction(conn, look));
+            }
         };
         self.asked.send(Some(Box::new(read))).await.map_err(|_| Fault::Closed)?;
         answer.await.unwrap_or_else(|_| Err(Fault::Unavailable("the reader thread has ended".to_owned())))
@@ -68,5 +70,49 @@ fn read_on(conn: &Connection, waiting: &Mutex<mpsc::Receiver<Option<Read>>>) {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
         let Some(Some(read)) = next else { return };
         read(conn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc as blocking;
+
+    use super::*;
+
+    /// A client that searches and hangs up, again and again, must not keep the readers busy.
+    #[tokio::test]
+    async fn a_read_is_dropped_if_its_caller_has_gone_before_it_begins() {
+        let (alive, _end) = mpsc::channel(1);
+        let readers = Arc::new(Readers::start(vec![Connection::open_in_memory().unwrap()], &alive).unwrap());
+        let (go_on, wait) = blocking::channel::<()>();
+        let slow = Arc::clone(&readers);
+        let slow = tokio::spawn(async move {
+            let look = move |_: &Connection| {
+                let _ = wait.recv();
+                Ok(())
+            };
+            slow.read(look).await
+        });
+        let (began, begun) = blocking::channel();
+        for caller in 0..2 {
+            let (readers, began) = (Arc::clone(&readers), began.clone());
+            let read =
+                tokio::spawn(
+                    async move { readers.read(move |_| Ok(began.send(caller).is_ok())).await.unwrap() },
+                );
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            if caller == 0 {
+                // The first one hangs up while it waits for the reader.
+                read.abort();
+                assert!(read.await.unwrap_err().is_cancelled());
+            } else {
+                go_on.send(()).unwrap();
+                assert!(read.await.unwrap());
+            }
+        }
+        slow.await.unwrap().unwrap();
+        assert_eq!(begun.try_iter().collect::<Vec<_>>(), [1]);
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{Condition, Invalid, Job, JobId, Kind, Name, QueueName, StateName, Timestamp};
+use tenure_core::{Candidate, Condition, Invalid, Job, JobId, Kind, Name, QueueName, StateName, Timestamp};
 
-use crate::UnreadableJob;
+use crate::{UnreadableJob, Values};
 
 /// A selection of jobs. Empty lists and `None` do not restrict it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -49,7 +49,19 @@ impl Filter {
             && self.created_before.is_none_or(|before| job.created < before)
             && self.ended_from.is_none_or(|from| job.state.ended().is_some_and(|at| at >= from))
             && self.ended_before.is_none_or(|before| job.state.ended().is_some_and(|at| at < before))
-            && self.conditions.iter().all(|condition| condition.holds(job, now))
+            && self.conditions_hold(job, now)
+    }
+
+    fn conditions_hold(&self, job: &Job, now: Timestamp) -> bool {
+        let candidate = Candidate::new(job);
+        self.conditions.iter().all(|condition| condition.holds_for(&candidate, now))
+    }
+
+    /// Returns the values that a store has to read for a page with these values: a condition may need args that the page
+    /// omits.
+    #[must_use]
+    pub fn values_to_read(&self, page: Values) -> Values {
+        if self.conditions.iter().any(Condition::reads_args) { Values::Read } else { page }
     }
 
     /// Returns `true` unless the filter rules out a job that cannot be read, by what is known of it. If its queue or kind

@@ -16,6 +16,7 @@ mod copying;
 mod correction;
 mod encryption;
 pub mod engine;
+mod examined;
 mod fault;
 mod faulty;
 mod filter;
@@ -48,6 +49,7 @@ pub use copying::{
 };
 pub use correction::ClockCorrection;
 pub use encryption::{Encryption, KeyCounts, Rotated};
+pub use examined::Examined;
 pub use fault::{Fault, FaultCause};
 pub use faulty::{Faults, FaultyStore, Tally};
 pub use filter::{Cursor, Filter, ListedBy, Order};

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 use tenure_core::{
-    Args, Attempt, Condition, Job, JobId, Key, Kind, Limit, LogLine, Meter, QueueAgreed, QueueName,
-    QueueTerms, Standing, StateName, Timestamp,
+    Args, Attempt, Job, JobId, Key, Kind, Limit, LogLine, Meter, QueueAgreed, QueueName, QueueTerms,
+    Standing, StateName, Timestamp,
 };
 
 use crate::{Answer, Cursor, Fault, FaultCause, Filter, ListedBy, Order, Sizes};
@@ -41,7 +41,7 @@ impl PageAsk {
     /// Returns the values that the store has to read: a condition may need args that the page omits.
     #[must_use]
     pub fn values_to_read(&self) -> Values {
-        if self.filter.conditions.iter().any(Condition::reads_args) { Values::Read } else { self.values }
+        self.filter.values_to_read(self.values)
     }
 }
 
@@ -321,11 +321,13 @@ pub trait Views {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::Condition;
+
     use super::*;
 
     #[test]
     fn a_filter_by_args_reads_values_although_the_page_omits_them() {
-        let arg = Condition::Arg { path: vec!["card".to_owned()], value: "1".to_owned() };
+        let arg = Condition::Arg { path: vec!["card".to_owned()], value: "1".into() };
         let nested = Condition::Not(Box::new(Condition::OneOf(vec![Condition::Own, arg.clone()])));
         for (condition, values) in [
             (arg, Values::Read),

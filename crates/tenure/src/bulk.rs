@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_core::{CancelRequest, Condition, Due, Invalid, JobId, Priority, QueueName, StateName, Timestamp};
-use tenure_store::{Change, Cursor, Filter, PageAsk};
+use tenure_store::{Change, Cursor, Filter, PageAsk, Values};
 
 use crate::position;
 use crate::rotation::reseal;
@@ -132,7 +132,8 @@ impl Jobs<'_> {
         let counted = self.counted(filter).await?;
         let filter = &without_own(filter.clone());
         if let Some(jobs) = counted {
-            let ask = PageAsk { filter: filter.clone(), at_most: SHOWN, ..PageAsk::default() };
+            let (filter, values) = (filter.clone(), Values::Omitted);
+            let ask = PageAsk { filter, at_most: SHOWN, values, ..PageAsk::default() };
             let some = self.page(ask).await?.jobs.iter().map(|job| job.id).collect();
             return Ok(Meant { jobs, is_cut: false, some });
         }
@@ -146,7 +147,8 @@ impl Jobs<'_> {
                 break;
             }
             let at_most = tenure_core::limits::PAGE_JOBS;
-            let ask = PageAsk { filter: filter.clone(), after, at_most, ..PageAsk::default() };
+            let (filter, values) = (filter.clone(), Values::Omitted);
+            let ask = PageAsk { filter, after, at_most, values, ..PageAsk::default() };
             let page = self.page(ask).await?;
             meant.jobs += page.jobs.len() as u64;
             meant.some.extend(page.jobs.iter().map(|job| job.id).take(SHOWN - meant.some.len()));

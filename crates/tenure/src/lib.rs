@@ -117,13 +117,14 @@ pub use writer::{AtLast, Full, Mailbox, MailboxInfo, Message, Writer};
 pub use crate::tenure::Tenure;
 
 pub use tenure_core::{
-    AfterJobs, AppId, AppUse, Args, Attempt, AttemptEnd, Backoff, Block, CatchUp, Cause, Condition, Due,
-    Edit, End, Failure, Fate, Fence, Head, Holder, Holding, HostId, IfFailed, Invalid, Job as JobRecord,
-    JobId, Keep, Key, Kind, LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry, LedgerNote, Limit,
-    LimitKey, LogLine, Meter, Name, NewTimer, OWN, OnEdit, OrderingKey, Origin, Output, Overlap, Pause,
-    Policies, Priority, Progress, QueueAgreed, QueueName, QueueTerms, Rate, Reason, Retention, RetryPolicy,
-    Schedule, Serves, Skipped, SlotRecord, State, StateName, Terms, Timer, TimerJob, TimerReason, TimerSlot,
-    Timestamp, Ttl, Verdict, What, Why, check_portable, depth_of, limits, schedule, seconds,
+    AfterJobs, AppId, AppUse, Args, Attempt, AttemptEnd, Backoff, Block, Candidate, CatchUp, Cause,
+    Condition, Due, Edit, End, Failure, Fate, Fence, Head, Holder, Holding, HostId, IfFailed, Invalid,
+    Job as JobRecord, JobId, Keep, Key, Kind, LeaseId, LeaseName, LeaseRefusal, LeaseState, LedgerEntry,
+    LedgerNote, Limit, LimitKey, LogLine, Meter, Name, NewTimer, OWN, OnEdit, OrderingKey, Origin, Output,
+    Overlap, Pause, Policies, Priority, Progress, QueueAgreed, QueueName, QueueTerms, Rate, Reason,
+    Retention, RetryPolicy, Schedule, Serves, Skipped, SlotRecord, SoughtText, SoughtValue, State, StateName,
+    Terms, Timer, TimerJob, TimerReason, TimerSlot, Timestamp, Ttl, Verdict, What, Why, check_portable,
+    depth_of, limits, schedule, seconds,
 };
 #[cfg(feature = "postgres")]
 pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOptions, PostgresStore};

@@ -238,7 +238,7 @@ pub(crate) async fn deliveries(
     let filter = Filter {
         queues: vec![QueueName::new(delivery::QUEUE)?],
         tags: vec![Name::new("tag", &delivery::tag(&webhook.id))?],
-        states: query.all("state")?,
+        states: query.sought("state")?,
         ..Filter::default()
     };
     let ask = PageAsk {

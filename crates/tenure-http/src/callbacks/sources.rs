@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tenure::{
     Cursor, End, Error, Fate, Filter, JobId, JobRecord, LedgerAsk, LedgerEntry, ListedBy, Order, PageAsk,
-    Skipped, SlotRecord, SlotsAsk, State, Tenure, Timestamp, What,
+    Skipped, SlotRecord, SlotsAsk, State, Tenure, Timestamp, Values, What,
 };
 
 use super::event::EventDocument;
@@ -40,15 +40,20 @@ impl Ends {
         self.cut.is_some()
     }
 
+    /// Returns the request for the next page. No event contains args or results, and those of a page can have 100 MB.
+    fn ask(&self, before: Option<Timestamp>) -> PageAsk {
+        let filter = Filter { ended_from: Some(self.since), ended_before: before, ..Filter::default() };
+        let (by, order) = (ListedBy::End, Order::OldestFirst);
+        PageAsk { filter, by, order, after: self.cut, at_most: PAGE, values: Values::Omitted }
+    }
+
     /// The events of the next ones that ended before this instant.
     pub(crate) async fn next(
         &mut self,
         (tenure, hiding): (&Tenure, &Hiding),
         before: Option<Timestamp>,
     ) -> Result<Vec<EventDocument>, Error> {
-        let filter = Filter { ended_from: Some(self.since), ended_before: before, ..Filter::default() };
-        let (by, order) = (ListedBy::End, Order::OldestFirst);
-        let mut ask = PageAsk { filter, by, order, after: self.cut, at_most: PAGE, ..PageAsk::default() };
+        let mut ask = self.ask(before);
         let (mut found, mut last) = (Vec::new(), self.since);
         for _ in 0..PAGES {
             let page = tenure.jobs().page(ask.clone()).await?;
@@ -242,6 +247,19 @@ mod tests {
         job.failure = Some(Failure::new(Cause::Error, "card 4111 declined"));
         let event = of_job(&job, (&tenure, &Hiding::default())).unwrap();
         event.data["error"]["detail"].clone()
+    }
+
+    #[tokio::test]
+    async fn events_are_read_without_args_and_results() {
+        let tenure = Tenure::on(Arc::new(MemoryStore::new(Arc::new(ManualClock::new()))), Chance::seeded(1));
+        let large = Draft::raw("pay", &json!({ "large": "x".repeat(200_000) }));
+        let id = tenure.enqueue_draft(large).await.unwrap().id();
+        tenure.jobs().cancel(id, std::time::Duration::ZERO, "").await.unwrap();
+        let mut ends = Ends::since(Timestamp::EPOCH);
+        let page = tenure.jobs().page(ends.ask(None)).await.unwrap();
+        assert_eq!((page.jobs[0].id, page.jobs[0].args.as_bytes().len()), (id, 0));
+        let events = ends.next((&tenure, &Hiding::default()), None).await.unwrap();
+        assert_eq!(events[0].data["job_id"], id.to_string());
     }
 
     #[tokio::test]

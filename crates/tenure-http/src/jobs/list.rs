@@ -16,8 +16,9 @@ use crate::query::Query;
 use crate::tag::Tag;
 use crate::wire::{JobDocument, JobPage, UnreadableDocument};
 
-/// And so many are looked at for one page, if they are compared here.
+/// And so many are looked at for one page, if they are compared here, with so many bytes.
 const LOOKED_AT: usize = 5_000;
+const LOOKED_AT_BYTES: usize = limits::PAGE_EXAMINED_BYTES;
 
 /// What may stand behind the question mark.
 pub(crate) const KNOWN: [&str; 13] = [
@@ -89,6 +90,7 @@ pub(crate) async fn get(
 async fn page<'a>(api: &'a Api, ask: PageAsk, seen: &[Condition]) -> Result<(Page, Filling<'a>), Problem> {
     let mut all = Page { jobs: Vec::new(), unreadable: Vec::new(), next: ask.after };
     let (mut filling, mut looked, now) = (Filling::new(api), 0, api.tenure().now());
+    let mut looked_bytes = 0_usize;
     loop {
         let at_most = (ask.at_most - all.jobs.len()).min(FIRST_READ);
         let read = PageAsk { after: all.next, at_most, ..ask.clone() };
@@ -98,6 +100,11 @@ async fn page<'a>(api: &'a Api, ask: PageAsk, seen: &[Condition]) -> Result<(Pag
         looked += some.jobs.len();
         all.unreadable.extend(some.unreadable);
         for job in some.jobs {
+            looked_bytes = looked_bytes.saturating_add(weight(&job));
+            if !seen.is_empty() && job.failure.is_some() {
+                // To mask an error and compare it takes a while, in which this thread serves no other client.
+                tokio::task::yield_now().await;
+            }
             let (place, is_meant) = (behind(&job, ask.by), api.hiding().is_meant(seen, &job, now));
             if is_meant && !filling.add(weight(&job))? {
                 // The next page goes on with this job. It may name unreadable jobs again.
@@ -110,7 +117,8 @@ async fn page<'a>(api: &'a Api, ask: PageAsk, seen: &[Condition]) -> Result<(Pag
         }
         all.next = some.next;
         let is_full = all.jobs.len() == ask.at_most || all.unreadable.len() >= limits::PAGE_UNREADABLE;
-        if is_over || is_full || looked >= LOOKED_AT {
+        let is_long = looked >= LOOKED_AT || looked_bytes >= LOOKED_AT_BYTES;
+        if is_over || is_full || (is_long && !seen.is_empty()) {
             return Ok((all, filling));
         }
     }
@@ -132,12 +140,12 @@ pub(crate) fn filter(query: &Query, now: Timestamp) -> Result<Filter, Problem> {
     let mut filter =
         query.text("q")?.map_or_else(|| Ok(Filter::default()), |words| tenure::search(&words, now))?;
     let mut more = Vec::new();
-    both(&mut filter.states, query.all("state")?, Condition::State, &mut more);
-    let queues = query.all::<Named>("queue")?.into_iter().map(|Named(name)| name).collect();
+    both(&mut filter.states, query.sought("state")?, Condition::State, &mut more);
+    let queues = query.sought::<Named>("queue")?.into_iter().map(|Named(name)| name).collect();
     both(&mut filter.queues, queues, Condition::Queue, &mut more);
-    let kinds = query.all::<OfKind>("kind")?.into_iter().map(|OfKind(kind)| kind).collect();
+    let kinds = query.sought::<OfKind>("kind")?.into_iter().map(|OfKind(kind)| kind).collect();
     both(&mut filter.kinds, kinds, Condition::Kind, &mut more);
-    filter.tags.extend(query.all::<Tagged>("tag")?.into_iter().map(|Tagged(tag)| tag));
+    filter.tags.extend(query.sought::<Tagged>("tag")?.into_iter().map(|Tagged(tag)| tag));
     filter.conditions.extend(more);
     filter.ended_from = filter.ended_from.max(query.one("ended_from")?);
     filter.ended_before = sooner(filter.ended_before, query.one("ended_before")?);

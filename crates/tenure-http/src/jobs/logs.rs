@@ -80,7 +80,11 @@ pub(crate) async fn get(
     let mut filling = Filling::new(&api);
     let lines = match ask.tail {
         Some(tail) => ending(&mut filling, &api, id, (ask.delivery.unwrap_or(last), tail)).await?,
-        None => some(&api, id, ask, ask.most).await?,
+        None => {
+            let lines = filling.read(some(&api, id, ask, ask.most)).await?;
+            filling.set(lines.iter().map(|line| line.text.len()).sum())?;
+            lines
+        }
     };
     let nothing = if ask.tail.is_some() { Behind(ask.delivery.unwrap_or(last), 0) } else { ask.behind };
     let after = lines.last().map_or(nothing, Behind::the);

@@ -3,6 +3,7 @@
 mod export;
 mod requests;
 mod seen;
+mod shared;
 mod standing;
 mod storage;
 mod table;
@@ -14,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use tenure::Timestamp;
 
 use self::requests::Requests;
+use self::shared::SharedStanding;
 use self::standing::Standing;
 use self::text::{Format, Text};
 use crate::api::Api;
@@ -36,11 +38,12 @@ const COMMIT: &str = match option_env!("TENURE_COMMIT") {
 pub(crate) struct Metrics {
     began: Timestamp,
     requests: Requests,
+    standing: SharedStanding,
 }
 
 impl Metrics {
     pub(crate) fn new(now: Timestamp) -> Self {
-        Self { began: now, requests: Requests::default() }
+        Self { began: now, requests: Requests::default(), standing: SharedStanding::default() }
     }
 }
 
@@ -50,11 +53,10 @@ impl Metrics {
 pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Problem> {
     let tenure = api.tenure();
     let format = Format::accepted(&headers);
-    let standing = match Standing::ask(tenure).await {
+    let standing = match api.metrics().standing.ask(tenure).await {
         Ok(standing) => Some(standing),
-        Err(error) => {
-            let trouble =
-                Trouble { what: "metrics of the store are missing", why: error.to_string(), stays: false };
+        Err(why) => {
+            let trouble = Trouble { what: "metrics of the store are missing", why, stays: false };
             api.troubles().note(&trouble, tenure.store().clock().moment());
             None
         }
@@ -67,7 +69,8 @@ pub(crate) async fn get(api: Api, headers: HeaderMap) -> Result<Response, Proble
     text.begin(&table::STORAGE_UP);
     text.value(&[], f64::from(u8::from(standing.is_some())));
     // Of a store that does not answer nothing is known: better than to tell what was.
-    standing.unwrap_or_default().write(&mut text, tenure.now());
+    let unknown = Standing::default();
+    standing.as_deref().unwrap_or(&unknown).write(&mut text, tenure.now());
     let totals = tenure.totals();
     seen::write_jobs(&mut text, &totals, api.kind_labels());
     text.begin(&table::CLAIMS_WAITING);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tenure::{
-    Count, Error, Fault, Host, LeasesAsk, Limit, QueueInfo, Sizes, StateName, Tenure, Timer, TimersAsk,
-    Timestamp, limits,
+    Count, Error, Fault, Host, LeasesAsk, Limit, QueueInfo, Sizes, StateName, Tenure, TimersAsk, Timestamp,
+    limits,
 };
 
 use super::seen::OTHER;
@@ -20,6 +20,11 @@ const BULK_QUEUE: &str = "tenure.bulk";
 const MOST_QUEUES: usize = 1_000;
 /// Leases that are looked at, at most. If there are more names it tells of fewer than are held.
 const MOST_LEASES: usize = 10 * limits::PAGE_LEASES;
+/// Leases and schedules of one read. Their args and metadata can be large.
+const LEASES_AT_ONCE: usize = 250;
+const SCHEDULES_AT_ONCE: usize = 50;
+/// Maximum number of schedules that are shown, by name.
+const MOST_SCHEDULES: usize = limits::PAGE_TIMERS;
 /// Whoever asks for metrics waits no longer for the store: Prometheus itself gives up after ten seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -30,9 +35,17 @@ pub(super) struct Standing {
     queues: Vec<QueueInfo>,
     hosts: Vec<Host>,
     /// The first of them, by name.
-    timers: Vec<Timer>,
+    schedules: Vec<Schedule>,
     leases_held: Option<usize>,
     sizes: Sizes,
+}
+
+/// The part of a schedule that metrics show. Its args can be large, and this is kept until the next look.
+#[derive(Debug)]
+struct Schedule {
+    name: String,
+    next: Option<Timestamp>,
+    is_paused: bool,
 }
 
 impl Standing {
@@ -49,12 +62,11 @@ impl Standing {
     }
 
     async fn look(tenure: &Tenure) -> Result<Self, Error> {
-        let timers = TimersAsk { at_most: limits::PAGE_TIMERS, ..TimersAsk::default() };
         Ok(Self {
             counts: tenure.counts().await?,
             queues: tenure.queues().list().await?,
             hosts: tenure.hosts().await?,
-            timers: tenure.timers().list(timers).await?.timers,
+            schedules: schedules(tenure).await?,
             leases_held: Some(leases_held(tenure).await?),
             sizes: tenure.store().sizes().await?,
         })
@@ -138,12 +150,12 @@ impl Standing {
 
     fn write_schedules(&self, text: &mut Text) {
         text.begin(&table::SCHEDULE_NEXT);
-        for timer in self.timers.iter().filter(|timer| timer.paused.is_none()) {
-            timer.next.iter().for_each(|next| text.value(&[timer.name().as_str()], super::seconds(*next)));
+        for schedule in self.schedules.iter().filter(|schedule| !schedule.is_paused) {
+            schedule.next.iter().for_each(|next| text.value(&[&schedule.name], super::seconds(*next)));
         }
         text.begin(&table::SCHEDULE_PAUSED);
-        for timer in &self.timers {
-            text.value(&[timer.name().as_str()], f64::from(u8::from(timer.paused.is_some())));
+        for schedule in &self.schedules {
+            text.value(&[&schedule.name], f64::from(u8::from(schedule.is_paused)));
         }
     }
 
@@ -192,9 +204,29 @@ impl<'a> Shown<'a> {
     }
 }
 
+/// Returns the first schedules, page by page: each can have a quarter of a megabyte of args.
+async fn schedules(tenure: &Tenure) -> Result<Vec<Schedule>, Error> {
+    let (mut schedules, mut ask) =
+        (Vec::new(), TimersAsk { at_most: SCHEDULES_AT_ONCE, ..TimersAsk::default() });
+    loop {
+        let page = tenure.timers().list(ask.clone()).await?;
+        let shown = page.timers.iter().map(|timer| Schedule {
+            name: timer.name().as_str().to_owned(),
+            next: timer.next,
+            is_paused: timer.paused.is_some(),
+        });
+        schedules.extend(shown);
+        ask.behind = page.next;
+        if ask.behind.is_none() || schedules.len() >= MOST_SCHEDULES {
+            schedules.truncate(MOST_SCHEDULES);
+            return Ok(schedules);
+        }
+    }
+}
+
 async fn leases_held(tenure: &Tenure) -> Result<usize, Error> {
     let (mut held, mut looked_at) = (0, 0);
-    let mut ask = LeasesAsk { at_most: limits::PAGE_LEASES, ..LeasesAsk::default() };
+    let mut ask = LeasesAsk { at_most: LEASES_AT_ONCE, ..LeasesAsk::default() };
     loop {
         let page = tenure.leases().list(ask.clone()).await?;
         held += page.leases.iter().filter(|info| info.state.is_locked()).count();

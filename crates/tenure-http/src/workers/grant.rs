@@ -11,15 +11,14 @@ use crate::memory::Loan;
 use crate::problem::Problem;
 
 /// Maximum bytes of args and metadata in one grant. A larger job is granted alone; the next claim gets the other jobs.
-const MOST_BYTES: usize = 8 * 1024 * 1024;
+pub(super) const MOST_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes that each entry of a response counts as, in addition to the args and metadata of a job.
 const ENTRY_BYTES: usize = 1024;
 /// Jobs that are granted with one look, so that no more is read than four times what can be told.
-const PORTION: usize = 128;
+pub(super) const PORTION: usize = 128;
 
-/// The first portion of what is asked for.
-pub(super) fn portion(ask: &Reserve, left: usize) -> Reserve {
-    let most = left.min(PORTION);
+/// The first portion of what is asked for: so many jobs at most.
+pub(super) fn portion(ask: &Reserve, most: usize) -> Reserve {
     let mut portion = Reserve { at_most: most, ..ask.clone() };
     portion.wants.iter_mut().for_each(|want| want.at_most = want.at_most.min(most));
     portion
@@ -40,10 +39,10 @@ impl Grant {
     }
 
     /// The same with what else there is of what was asked for, as much as can be told in one answer.
-    pub(super) async fn completed(mut self, ask: &Reserve) -> Self {
+    pub(super) async fn completed(mut self, ask: &Reserve, at_once: usize) -> Self {
         let mut last = self.len();
-        while last == PORTION && self.len() < ask.at_most && self.bytes() < MOST_BYTES {
-            let more = portion(ask, ask.at_most - self.len());
+        while last == at_once && self.len() < ask.at_most && self.bytes() < MOST_BYTES {
+            let more = portion(ask, at_once.min(ask.at_most - self.len()));
             // What there is already is told, whatever comes of looking for more.
             let Ok((_, more)) = self.tenure.remote().settle(Vec::new(), Some(more)).await else { break };
             last = more.jobs.len();

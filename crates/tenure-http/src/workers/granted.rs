@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure::{Args, Fence, Filter, JobId, JobRecord, PageAsk, State, Terms, limits};
+use tenure::{Args, Fence, Filter, JobId, JobRecord, PageAsk, State, Tenure, Terms, Values, limits};
 
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
@@ -106,7 +106,7 @@ pub(crate) async fn grants_of_tokens(
             None => unknown.push(*id),
         }
     }
-    let read: Vec<Arc<JobRecord>> = read(api, unknown).await?.into_iter().map(Arc::new).collect();
+    let read: Vec<Arc<JobRecord>> = read(api.tenure(), unknown).await?.into_iter().map(Arc::new).collect();
     let fences: BTreeSet<Fence> = grants.iter().flatten().map(|(fence, _)| *fence).collect();
     let held: Vec<_> = read.iter().filter(|job| fences.contains(&job.fence)).cloned().collect();
     api.granted().remember(&held);
@@ -121,16 +121,17 @@ pub(crate) async fn grants_of_tokens(
     Ok(judged.collect())
 }
 
-/// Those of these jobs that there are.
-async fn read(api: &Api, ids: Vec<JobId>) -> Result<Vec<JobRecord>, Problem> {
+/// Those of these jobs that there are, without args and results: a thousand of them can have half a gigabyte.
+async fn read(tenure: &Tenure, ids: Vec<JobId>) -> Result<Vec<JobRecord>, Problem> {
     let (mut jobs, mut after) = (Vec::new(), None);
     if ids.is_empty() {
         return Ok(jobs);
     }
     let filter = Filter { ids, ..Filter::default() };
     loop {
-        let ask = PageAsk { filter: filter.clone(), after, at_most: limits::PAGE_JOBS, ..PageAsk::default() };
-        let page = api.tenure().store().jobs(ask).await?;
+        let (filter, at_most, values) = (filter.clone(), limits::PAGE_JOBS, Values::Omitted);
+        let ask = PageAsk { filter, after, at_most, values, ..PageAsk::default() };
+        let page = tenure.store().jobs(ask).await?;
         jobs.extend(page.jobs);
         after = page.next;
         if after.is_none() {
@@ -161,6 +162,16 @@ mod tests {
     use tenure::{Chance, Draft, MemoryStore, SystemClock, Tenure};
 
     use super::*;
+
+    #[tokio::test]
+    async fn jobs_of_old_tokens_are_read_without_their_args() {
+        let store = MemoryStore::new(Arc::new(SystemClock));
+        let tenure = Tenure::on(Arc::new(store), Chance::seeded(1));
+        let draft = Draft::raw("bill", &serde_json::json!({ "large": "x".repeat(200_000) }));
+        let id = tenure.enqueue_draft(draft).await.unwrap().id();
+        let read = read(&tenure, vec![id]).await.unwrap();
+        assert_eq!((read[0].id, read[0].args.as_bytes().len()), (id, 0));
+    }
 
     #[tokio::test]
     async fn a_granted_job_keeps_its_trace_but_no_other_metadata() {

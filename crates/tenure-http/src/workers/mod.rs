@@ -8,6 +8,7 @@ pub(crate) mod commands;
 pub(crate) mod grant;
 pub(crate) mod granted;
 pub(crate) mod key;
+pub(crate) mod large;
 pub(crate) mod logs;
 pub(crate) mod overdue;
 mod owners;

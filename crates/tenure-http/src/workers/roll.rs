@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::{
     Condition, Ending, Filter, Host, HostId, LostHost, Moment, PageAsk, Reserve, Serves, StateName,
-    Timestamp, Verdict,
+    Timestamp, Values, Verdict,
 };
 
 use super::book::{Claimant, Heard, WorkerBook};
@@ -21,6 +21,7 @@ use crate::access::Reach;
 use crate::answer::{json, page};
 use crate::api::Api;
 use crate::audit::NotAudited;
+use crate::filling::Filling;
 use crate::paging::Paging;
 use crate::problem::{Problem, ProblemType};
 use crate::spans;
@@ -282,7 +283,9 @@ fn is_reached(serves: &Serves, reach: &Reach) -> bool {
 /// `GET /v1/workers`
 pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Response, Problem> {
     let paging = Paging::read(uri.query())?;
-    let (workers, next_cursor) = paging.cut(all(&api).await?, |(key, _)| key.clone());
+    // The documents of all workers are in memory until the page is cut out of them.
+    let page_of = async { Ok::<_, Problem>(paging.cut(all(&api).await?, |(key, _)| key.clone())) };
+    let (workers, next_cursor) = Filling::new(&api).read(page_of).await?;
     let items = workers.into_iter().map(|(_, worker)| worker).collect();
     Ok(page(&uri, next_cursor.clone().as_deref(), &WorkerList { items, next_cursor }))
 }
@@ -340,7 +343,8 @@ async fn release_all(api: &Api, id: HostId) -> Result<(), Problem> {
     };
     let mut after = None;
     loop {
-        let ask = PageAsk { filter: filter.clone(), after, ..PageAsk::default() };
+        let values = Values::Omitted;
+        let ask = PageAsk { filter: filter.clone(), after, values, ..PageAsk::default() };
         let page = api.tenure().store().jobs(ask).await?;
         let held = page.jobs.into_iter().filter(|job| api.reach().covers_job(job));
         let endings: Vec<Ending> =

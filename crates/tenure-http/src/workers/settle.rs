@@ -221,13 +221,15 @@ async fn settle_then_grant(
     endings: Vec<Ending>,
     then: Option<Reserve>,
 ) -> Result<(Vec<Settled>, Grant), tenure::Error> {
-    let first = then.as_ref().map(|ask| portion(ask, ask.at_most));
-    let (settled, claimed) = spans::attempt::settle(api, endings, first).await?;
-    let grant = Grant::new(api.tenure(), claimed);
-    Ok(match then {
-        Some(ask) => (settled, grant.completed(&ask).await),
-        None => (settled, grant),
-    })
+    let Some(ask) = then else {
+        let (settled, claimed) = spans::attempt::settle(api, endings, None).await?;
+        return Ok((settled, Grant::new(api.tenure(), claimed)));
+    };
+    let look = api.large_queues().look(&ask).await;
+    let first = portion(&ask, look.at_once.min(ask.at_most));
+    let (settled, claimed) = spans::attempt::settle(api, endings, Some(first)).await?;
+    api.large_queues().note(&claimed.jobs);
+    Ok((settled, Grant::new(api.tenure(), claimed).completed(&ask, look.at_once).await))
 }
 
 /// What is told if a task of the server's own has not come to its end.

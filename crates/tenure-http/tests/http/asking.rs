@@ -41,6 +41,7 @@ pub struct Service {
 }
 
 /// Somebody who asks.
+#[derive(Clone)]
 pub struct Asker {
     app: Router,
 }

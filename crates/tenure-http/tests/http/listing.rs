@@ -28,18 +28,31 @@ async fn pages_go_on_where_the_last_one_ended_while_jobs_are_added() {
 #[tokio::test]
 async fn what_is_asked_for_wrongly_is_told_by_name() {
     let service = Service::new();
+    let many = format!("kind={}", vec!["k"; 33].join(","));
     for (query, field) in [
         ("state=done", "state"),
         ("limit=0", "limit"),
         ("cursor=x", "cursor"),
         ("quue=a", "quue"),
         ("tag=%20", "tag"),
+        (&many, "kind"),
     ] {
         let told = service.get(&format!("/v1/jobs?{query}")).await;
         assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (400, Some(field)), "{told:?}");
     }
     let known = service.get("/v1/jobs?state=queued,failed&created_from=2026-01-01T00:00:00Z").await;
     assert_eq!(known.status, 200);
+}
+
+/// A client with the scope `read` could occupy the store with 990 values, each compared with 10,000 jobs.
+#[tokio::test]
+async fn a_search_with_too_many_values_is_refused() {
+    let service = Service::new();
+    let told = service.get(&format!("/v1/jobs?q=args.a:{}", vec!["1"; 990].join(","))).await;
+    assert_eq!((told.status.as_u16(), &told.json()["field"]), (422, &"q".into()), "{told:?}");
+    assert_eq!(told.json()["at"], 72);
+    let detail = told.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.ends_with("990 values; expected at most 32 values in all terms together"), "{detail}");
 }
 
 #[tokio::test]

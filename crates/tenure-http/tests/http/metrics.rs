@@ -145,6 +145,33 @@ async fn of_a_store_that_is_away_metrics_tell_that_and_nothing_that_they_do_not_
     );
 }
 
+/// Each look reads up to 1,000 schedules with their args.
+#[tokio::test]
+async fn requests_for_metrics_at_the_same_time_share_one_look_at_the_store() {
+    let watched = Watched::new();
+    watched.faulty.silent(true);
+    let asked: Vec<_> = (0..20)
+        .map(|_| {
+            let app = watched.asker.clone();
+            tokio::spawn(async move { app.ask("GET", "/metrics", &[], "").await.text })
+        })
+        .collect();
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+    watched.faulty.silent(false);
+    watched.clock.advance(Duration::from_secs(6));
+    let mut away = 0;
+    for told in asked {
+        away += usize::from(told.await.unwrap().lines().any(|line| line == "tenure_storage_up 0"));
+    }
+    assert_eq!(away, 1, "the requests that waited share one look that succeeds");
+    let calls = watched.tenure.store().extras().measures.unwrap().calls();
+    let looks: u64 =
+        calls.iter().filter(|call| call.operation == "queues").map(|call| call.took.count()).sum();
+    assert_eq!(looks, 1);
+}
+
 #[tokio::test]
 async fn metrics_tell_what_came_of_leases_and_which_were_lost() {
     let watched = Watched::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure::{Chance, ManualClock, MeasuredStore, MemoryStore, Store, Tenure};
+use tenure::{Chance, Draft, Faults, FaultyStore, ManualClock, MeasuredStore, MemoryStore, Store, Tenure};
 
 use crate::asking::Asker;
 
@@ -64,6 +64,37 @@ async fn jobs_that_another_server_has_granted_are_read_together_and_once() {
     assert_eq!((statuses[0], statuses[1], statuses[2], statuses[3]), (200, 422, 409, 200));
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), MANY - 1);
     assert_eq!(asked(&tenure, &["job", "jobs"]) - before, 1);
+}
+
+/// A page of logs can have 4 MB, and the workers of a large installation as much.
+#[tokio::test]
+async fn a_server_reads_a_bounded_number_of_large_pages_at_once() {
+    let clock = ManualClock::new();
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+    let draft = Draft::raw("k", &json!({}));
+    let id = Tenure::on(Arc::clone(&memory), Chance::seeded(1)).enqueue_draft(draft).await.unwrap().id();
+    let second = Duration::from_secs(1);
+    let slow = Arc::new(FaultyStore::new(memory, Faults { reply_takes: second, ..Faults::none(1) }));
+    let asker = Asker::on(&Tenure::on(Arc::clone(&slow) as Arc<dyn Store>, Chance::seeded(2)));
+    for path in ["/v1/workers".to_owned(), format!("/v1/jobs/{id}/logs?limit=1000")] {
+        let mut before = slow.tally().calls;
+        let asked: Vec<_> = (0..40)
+            .map(|_| {
+                let (asker, path) = (asker.clone(), path.clone());
+                tokio::spawn(async move { asker.get(&path).await })
+            })
+            .collect();
+        let_others_go_on().await;
+        if path.ends_with("1000") {
+            // Each request has asked for the job, and reads its log next.
+            before = slow.tally().calls;
+            clock.advance(second);
+            let_others_go_on().await;
+        }
+        assert_eq!(slow.tally().calls - before, 16, "{path}");
+        asked.iter().for_each(tokio::task::JoinHandle::abort);
+        let_others_go_on().await;
+    }
 }
 
 /// The clock stands: a line that has just looked because it was called does not look again until it moves.

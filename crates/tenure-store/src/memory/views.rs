@@ -5,7 +5,7 @@ use std::ops::Bound;
 use tenure_core::{Job, QueueName, Timestamp, limits};
 
 use super::rows::{Queue, Row, Rows};
-use crate::{Count, Cursor, Filter, ListedBy, Order, Page, PageAsk, QueueInfo};
+use crate::{Count, Cursor, Examined, Filter, ListedBy, Order, Page, PageAsk, QueueInfo, Values};
 
 impl Rows {
     /// One page of a listing.
@@ -14,7 +14,7 @@ impl Rows {
         if ask.by == ListedBy::End {
             return self.page_by_end(ask, at_most, now).with(ask.values);
         }
-        let (found, next) = self.scan(&ask.filter, ask.order, ask.after, at_most, now);
+        let (found, next) = self.scan((&ask.filter, ask.values), ask.order, ask.after, at_most, now);
         let jobs = found.into_iter().cloned().collect();
         Page { jobs, unreadable: Vec::new(), next }.with(ask.values)
     }
@@ -37,24 +37,30 @@ impl Rows {
         };
         let within =
             |(at, _): &&(Timestamp, u64)| *at >= from && ask.filter.ended_before.is_none_or(|end| *at < end);
-        let (mut jobs, mut place, mut looked_at) = (Vec::new(), None, 0);
-        while jobs.len() < at_most && looked_at < limits::PAGE_EXAMINED {
+        let (mut jobs, mut place) = (Vec::new(), None);
+        let mut examined = Examined::new(&ask.filter, ask.values);
+        while jobs.len() < at_most && !examined.is_spent() {
             let Some(at) = places.next().filter(within) else {
                 return Page { jobs, unreadable: Vec::new(), next: None };
             };
-            (place, looked_at) = (Some(*at), looked_at + 1);
-            let job = self.jobs.get(&at.1).map(|row| &row.job);
-            jobs.extend(job.filter(|job| ask.filter.means(job, now)).cloned());
+            place = Some(*at);
+            let Some(job) = self.jobs.get(&at.1).map(|row| &row.job) else {
+                examined.add_row();
+                continue;
+            };
+            let is_meant = ask.filter.means(job, now);
+            examined.add(job, is_meant);
+            jobs.extend(is_meant.then(|| job.clone()));
         }
         let goes_on = places.next().is_some_and(|at| within(&at));
         let next = place.filter(|_| goes_on).map(|(at, seq)| Cursor::behind_end(at, seq));
         Page { jobs, unreadable: Vec::new(), next }
     }
 
-    /// The jobs that a filter means, and where to go on; a bounded number of rows is looked at.
+    /// The jobs that a filter means, and where to go on; a bounded number of rows and bytes is looked at.
     pub fn scan(
         &self,
-        filter: &Filter,
+        (filter, values): (&Filter, Values),
         order: Order,
         after: Option<Cursor>,
         at_most: usize,
@@ -62,14 +68,13 @@ impl Rows {
     ) -> (Vec<&Job>, Option<Cursor>) {
         let mut rows = self.behind(order, after);
         let (mut found, mut last) = (Vec::new(), None);
-        for row in rows.by_ref().take(limits::PAGE_EXAMINED) {
+        let mut examined = Examined::new(filter, values);
+        while found.len() < at_most && !examined.is_spent() {
+            let Some(row) = rows.next() else { break };
             last = Some(row.job.seq);
-            if filter.means(&row.job, now) {
-                found.push(&row.job);
-            }
-            if found.len() == at_most {
-                break;
-            }
+            let is_meant = filter.means(&row.job, now);
+            examined.add(&row.job, is_meant);
+            found.extend(is_meant.then_some(&row.job));
         }
         let next = rows.next().and(last).map(Cursor::behind);
         (found, next)

@@ -72,12 +72,22 @@ pub fn search(text: &str, now: Timestamp) -> Result<Filter, BadSearch> {
         let allowed = format!("at most {} characters", limits::SEARCH_CHARS);
         return Err(BadSearch::new(limits::SEARCH_CHARS + 1, format_args!("{length} characters"), allowed));
     }
+    let words = words(text)?;
+    check_values(&words)?;
     let mut filter = Filter::default();
-    for word in words(text)? {
+    for word in words {
         let condition = condition(&word, now)?;
         add(&mut filter, &word, condition);
     }
     Ok(filter)
+}
+
+/// Refuses too many values: a store may compare each of them with thousands of jobs.
+fn check_values(words: &[Word]) -> Result<(), BadSearch> {
+    let values = || words.iter().flat_map(|word| &word.values);
+    let Some(first_too_many) = values().nth(limits::SEARCH_VALUES) else { return Ok(()) };
+    let allowed = format!("at most {} values in all terms together", limits::SEARCH_VALUES);
+    Err(BadSearch::new(first_too_many.at, format_args!("{} values", values().count()), allowed))
 }
 
 /// Narrows a filter down: by its lists, which indexes serve, if they are not used yet, else by a condition.

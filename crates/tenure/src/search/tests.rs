@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_core::{Condition, StateName, Timestamp};
+use tenure_core::{Condition, StateName, Timestamp, limits};
 
 use super::{FIELDS, search};
 
@@ -49,7 +49,7 @@ fn a_minus_says_that_it_does_not_hold() {
 fn values_of_args_are_numbers_truths_and_nothing_unless_they_stand_in_quotes() {
     let value = |text: &str| match conditions(text).pop() {
         Some(Condition::Arg { path, value }) => {
-            (path.join("/"), serde_json::from_str::<Value>(&value).unwrap())
+            (path.join("/"), serde_json::from_str::<Value>(value.as_str()).unwrap())
         }
         other => panic!("{other:?}"),
     };
@@ -139,6 +139,24 @@ fn what_is_not_understood_is_told_with_its_place() {
         assert!(at == bad.find(':').unwrap() + 2 && words.contains("expected a"), "{bad}: {words}");
     }
     assert_eq!(told(&"x".repeat(2_001)).0, 2_001);
+}
+
+#[test]
+fn a_search_has_a_bounded_number_of_values() {
+    let ones = |count| vec!["1"; count].join(",");
+    assert!(search(&format!("args.a:{}", ones(limits::SEARCH_VALUES)), now()).is_ok());
+    for many in [format!("args.a:{}", ones(33)), format!("args.a:{} -error:x error:y", ones(31))] {
+        let bad = search(&many, now()).unwrap_err();
+        assert!(
+            bad.to_string().ends_with("33 values; expected at most 32 values in all terms together"),
+            "{bad}"
+        );
+        assert_eq!(
+            many.chars().nth(bad.at - 1),
+            many.chars().last(),
+            "it points at the first value too many"
+        );
+    }
 }
 
 #[test]

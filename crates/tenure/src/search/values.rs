@@ -17,9 +17,9 @@ pub(super) fn condition(word: &Word, now: Timestamp) -> Result<Condition, BadSea
         any.push(match &word.field {
             Some(field) => of_field(word, field, value, now)?,
             None if value.text.parse::<JobId>().is_ok() => Condition::IdBegins(value.text.clone()),
-            None => {
-                Condition::OneOf(ids(&value.text).chain([Condition::KindHolds(value.text.clone())]).collect())
-            }
+            None => Condition::OneOf(
+                ids(&value.text).chain([Condition::KindHolds(value.text.clone().into())]).collect(),
+            ),
         });
     }
     match any.pop() {
@@ -45,7 +45,7 @@ fn of_field(word: &Word, field: &str, value: &Text, now: Timestamp) -> Result<Co
         check_is_no_comparison(value)?;
         return Ok(Condition::Arg {
             path: path.split('.').map(str::to_owned).collect(),
-            value: json(value).to_string(),
+            value: json(value).to_string().into(),
         });
     }
     if let Some(key) = field.strip_prefix("meta.") {
@@ -62,7 +62,7 @@ fn of_field(word: &Word, field: &str, value: &Text, now: Timestamp) -> Result<Co
         },
         "schedule" => Condition::Timer(text.to_owned()),
         "worker" => Condition::HolderBegins(text.to_owned()),
-        "error" => Condition::FailureHolds(text.to_owned()),
+        "error" => Condition::FailureHolds(text.into()),
         "attempt" => Condition::Attempt(numbers(value)?),
         "priority" => Condition::Priority(numbers(value)?),
         "created" => Condition::Created(times(value, now)?),
