@@ -121,12 +121,7 @@ impl Lines {
         Ok(Self { is_cut: too_many > 0, ..found })
     }
 
-    async fn sought_in_all(
-        visit: &Visit,
-        id: &str,
-        delivery: u64,
-        sought: &Sought,
-    ) -> Result<Self, Trouble> {
+    async fn sought_in_all(visit: &Visit, id: &str, delivery: u64, sought: &Sought) -> Result<Self, Trouble> {
         let (mut lines, mut through, mut after) = (Vec::new(), 0, Some(String::new()));
         while let Some(last) = after.filter(|_| through < KEPT) {
             let mut page = after_line(visit, id, delivery, &last).await?;
@@ -165,10 +160,7 @@ async fn after_line(visit: &Visit, id: &str, delivery: u64, after: &str) -> Resu
 async fn some(visit: &Visit, path: &str) -> Result<Page, Trouble> {
     let (mut found, bytes) = visit.fetch(Method::GET, path, String::new()).await?;
     let next = text(&found, "next_after").to_owned();
-    let lines = match found["items"].take() {
-        Value::Array(lines) => lines,
-        _ => Vec::new(),
-    };
+    let lines = if let Value::Array(lines) = found["items"].take() { lines } else { Vec::new() };
     let after = (lines.len() >= PAGE).then_some(next);
     Ok(Page { lines, after, bytes })
 }
