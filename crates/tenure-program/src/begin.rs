@@ -14,7 +14,7 @@ use crate::deadline::Deadline;
 use crate::inherited::Inherited;
 use crate::launch::guarded;
 use crate::limits::Limits;
-use crate::orphans::PREFIX;
+use crate::orphans::{PREFIX, lock_for_host};
 use crate::rights::Rights;
 use crate::running::Running;
 use crate::sandbox::{Account, Confined, Confinement};
@@ -101,6 +101,7 @@ impl Program {
     pub fn start(self) -> Result<Running, StartError> {
         let because = |what| move |source| StartError { what, source };
         let folder = self.folder_of_run().map_err(because("cannot create a folder for the run"))?;
+        let hosted = lock_for_host(folder.path());
         if let Some(deadline) = self.deadline {
             deadline.write(folder.path()).map_err(because("cannot write the deadline of the program"))?;
         }
@@ -155,7 +156,7 @@ impl Program {
         let spawned = command.spawn().inspect_err(|_| errand.confined.0.end());
         let child = spawned.map_err(because("cannot start the supervisor of the program"))?;
         let through = self.output == Output::LinesAndThrough;
-        Ok(Running::of(child, folder, errand.confined.0, through, cut))
+        Ok(Running::of(child, (folder, hosted), errand.confined.0, through, cut))
     }
 
     /// Creates the folder of a run, with a part that belongs to the program.

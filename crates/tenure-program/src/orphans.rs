@@ -9,11 +9,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::sandbox::Group;
+use crate::supervisor::REPORT;
 
 /// Before the name of each folder of a run.
 pub(crate) const PREFIX: &str = "tenure-run-";
 /// In the folder of a run: locked by its supervisor.
 const RECORD: &str = "supervised";
+
+/// In the folder of a run: locked by its host.
+const HOSTED: &str = "hosted";
+
+/// Locks the folder of a run for as long as the host keeps the file. Without a file system that can lock, returns `None`, and
+/// no other host removes the folder.
+pub(crate) fn lock_for_host(folder: &Path) -> Option<File> {
+    let file = File::create_new(folder.join(HOSTED)).ok()?;
+    file.try_lock().ok()?;
+    Some(file)
+}
 
 /// That a supervisor lives, for as long as this is kept.
 #[derive(Debug)]
@@ -56,7 +68,10 @@ fn end_of_lost(folder: &Path) -> u32 {
         return 0;
     }
     let path = folder.join(RECORD);
-    let Ok(record) = File::options().write(true).open(&path) else { return 0 };
+    let Ok(record) = File::options().write(true).open(&path) else {
+        remove_reported(folder);
+        return 0;
+    };
     match record.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return 0,
@@ -76,6 +91,15 @@ fn end_of_lost(folder: &Path) -> u32 {
         let _ = std::fs::remove_dir_all(folder);
     }
     killed
+}
+
+/// Removes the folder of a run that has ended, if its host died before it removed the folder. Args and results must not stay.
+fn remove_reported(folder: &Path) {
+    let host = File::options().write(true).open(folder.join(HOSTED));
+    if folder.join(REPORT).exists() && host.is_ok_and(|host| host.try_lock().is_ok()) {
+        // The next host tries again.
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }
 
 /// Kills all that were started with this folder in their environment; answers how many, and whether that is all of them.

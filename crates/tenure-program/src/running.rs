@@ -74,6 +74,8 @@ pub struct Running {
     /// The user of the program, if it is not that of this process.
     owner: Option<u32>,
     waiter: Option<JoinHandle<()>>,
+    /// Locked until the folder is gone.
+    _hosted: Option<File>,
 }
 
 /// By which a program is stopped. Harmless once it has ended.
@@ -153,7 +155,7 @@ impl Supervisor {
 impl Running {
     pub(crate) fn of(
         mut child: Child,
-        folder: TempDir,
+        (folder, hosted): (TempDir, Option<File>),
         confined: Confined,
         through: bool,
         (cut, held): (UnixStream, UnixStream),
@@ -200,7 +202,7 @@ impl Running {
             // Nobody may be listening any more.
             let _ = tell.send(Event::Ended(end));
         });
-        Self { events: Some(events), supervisor, folder, owner, waiter: Some(waiter) }
+        Self { events: Some(events), supervisor, folder, owner, waiter: Some(waiter), _hosted: hosted }
     }
 
     /// What comes next, if something comes within this span. The last is the end.

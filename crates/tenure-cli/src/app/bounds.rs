@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tenure_apps::{App, Limits};
 use tenure_program::{Account, Confinement, Enforcement, Inherited, Rights, Sandbox};
 
-use super::place::{Copy, own_names};
+use super::place::{Copy, DATA, WORK, own_names};
 use crate::program::{BEST_EFFORT, confinement, of_processes, rights};
 
 /// What the operator of a host says of all its programs.
@@ -21,6 +21,8 @@ pub(super) struct Bounds {
     pub(super) allows_new_privs: bool,
     /// Confinement of each of them. Their own settings can only add to it.
     pub(super) confinement: Confinement,
+    /// Folders that hold the programs, without symbolic links.
+    pub(super) roots: Vec<PathBuf>,
 }
 
 impl Bounds {
@@ -61,6 +63,38 @@ impl Bounds {
         }
     }
 
+    /// Returns true if a program that can run has another user than the host.
+    pub(super) fn has_other_users(&self, apps: &[App]) -> bool {
+        apps.iter().any(|app| app.runs() && self.user(app).is_ok_and(|user| user.is_some()))
+    }
+
+    /// Returns the folder of this app, and the number of last names in its path that must not be links.
+    ///
+    /// The folder of an app in a sandbox must be below a folder of programs and outside the state of the host, also if a link
+    /// leads to it. The sandbox lets the app read this folder, and the author of a program must not choose any other one.
+    pub(super) fn folder(&self, app: &App, state: &Path) -> Result<(PathBuf, usize), String> {
+        if self.confinement.sandboxes.is_empty() && app.settings.sandbox.is_none() {
+            let is_of_other = self.user(app)?.is_some();
+            return Ok((app.folder.clone(), if is_of_other { own_names(app) } else { 0 }));
+        }
+        let folder = fs::canonicalize(&app.folder)
+            .map_err(|error| format!("cannot find {} for the sandbox: {error}", app.folder.display()))?;
+        let names = self.roots.iter().find_map(|root| folder.strip_prefix(root).ok());
+        let Some(names) = names.map(|below| below.components().count()) else {
+            return Err(format!(
+                "it runs in a sandbox, so no link may lead its folder out of the folder of programs, to {}; move its files",
+                folder.display()
+            ));
+        };
+        if folder == state || is_of_host(&folder, state) {
+            return Err(format!(
+                "it runs in a sandbox, so its folder must not be in the state of the host, {}",
+                state.display()
+            ));
+        }
+        Ok((folder, names))
+    }
+
     /// Returns the confinement of a run of this app, which cannot see the rest of the host's `state`.
     pub(super) fn confinement(
         &self,
@@ -73,10 +107,9 @@ impl Bounds {
             return Ok(confined);
         }
         let fail = |error| format!("cannot list {} for the sandbox: {error}", app.folder.display());
-        let folder = fs::canonicalize(&app.folder).map_err(fail)?;
-        let readable = all_but(&folder, state).map_err(fail)?;
+        let readable = all_but(&self.folder(app, state)?.0, state).map_err(fail)?;
         for sandbox in &mut confined.sandboxes {
-            sandbox.read.extend(readable.iter().cloned());
+            sandbox.read_if_there.extend(readable.iter().cloned());
             sandbox.write.push(data.to_owned());
             sandbox.write.extend(copy.is_own.then(|| copy.path.clone()));
         }
@@ -84,14 +117,18 @@ impl Bounds {
     }
 
     /// Checks that this machine can confine the app as its settings require. If not, the app cannot run, or gets a note. If the
-    /// app runs from a copy as another user, its folder must not be a link.
-    pub(super) fn check(&self, app: &mut App) {
+    /// app runs from a copy as another user, its folder must not be a link. Checks also [`folder`](Self::folder).
+    pub(super) fn check(&self, app: &mut App, state: &Path) {
         let is_link = app.folder.ancestors().take(own_names(app)).any(Path::is_symlink);
         if is_link
             && app.settings.is_in_place != Some(true)
             && self.user(app).is_ok_and(|user| user.is_some())
         {
             app.wrong.push("it runs as another user, so its folder must not be a symbolic link".to_owned());
+        }
+        // A folder that cannot be read has its own message.
+        if app.runs() {
+            app.wrong.extend(self.folder(app, state).err());
         }
         match self.confinement_of(app).and_then(|confined| confined.check()) {
             Ok(notes) => app.notes.extend(notes),
@@ -120,6 +157,8 @@ impl Bounds {
 }
 
 /// Returns this folder, or as much of its content as does not lead to the hidden one. A sandbox can only add paths.
+///
+/// Leaves out symbolic links: a rule for a link would let the program read the target, which may be anywhere.
 fn all_but(folder: &Path, hidden: &Path) -> io::Result<Vec<PathBuf>> {
     if folder == hidden {
         return Ok(Vec::new());
@@ -127,14 +166,30 @@ fn all_but(folder: &Path, hidden: &Path) -> io::Result<Vec<PathBuf>> {
     if !hidden.starts_with(folder) {
         return Ok(vec![folder.to_owned()]);
     }
-    let within = fs::read_dir(folder)?.map(|entry| all_but(&entry?.path(), hidden));
-    Ok(within.collect::<io::Result<Vec<_>>>()?.concat())
+    let mut readable = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        match path.symlink_metadata() {
+            Ok(found) if found.is_symlink() => {}
+            Ok(_) => readable.extend(all_but(&path, hidden)?),
+            // Deleted since the folder was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(readable)
+}
+
+/// Returns true if this folder is below the state of the host. Programs may lie beside its data and working copies.
+fn is_of_host(folder: &Path, state: &Path) -> bool {
+    [DATA, WORK].iter().any(|name| folder.starts_with(state.join(name)))
 }
 
 fn own(said: &tenure_apps::Sandbox) -> Sandbox {
     Sandbox {
         enforcement: if said.is_best_effort { Enforcement::BestEffort } else { Enforcement::Required },
         read: said.read.iter().map(Into::into).collect(),
+        read_if_there: Vec::new(),
         write: said.write.iter().map(Into::into).collect(),
         connect: said.connect.clone(),
         bind: said.bind.clone(),
@@ -160,5 +215,8 @@ mod tests {
         assert_eq!(readable(top), [top.join("below/run.sh"), top.join("lib")]);
         assert_eq!(readable(&top.join("lib")), [top.join("lib")]);
         assert!(readable(&top.join("below/.tenure")).is_empty());
+        std::os::unix::fs::symlink("/", top.join("below/link")).unwrap();
+        std::os::unix::fs::symlink(".tenure", top.join("below/state")).unwrap();
+        assert_eq!(readable(top), [top.join("below/run.sh"), top.join("lib")], "links are left out");
     }
 }

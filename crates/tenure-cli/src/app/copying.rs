@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use tenure_program::Account;
 
 use super::links::leads_out;
 use crate::files;
@@ -68,7 +67,7 @@ fn open_top(path: &Path, own: usize) -> io::Result<OwnedFd> {
         above = parent;
     }
     let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-    let start = openat(CWD, above, FOLDER, Mode::empty())?;
+    let start = openat(CWD, above, FOLDER, Mode::empty()).map_err(|error| cannot_read(above, error))?;
     names.into_iter().rev().try_fold(start, |folder, name| open_folder(&folder, name, path))
 }
 
@@ -79,8 +78,13 @@ fn open_folder(parent: &OwnedFd, name: &OsStr, path: &Path) -> io::Result<OwnedF
         Errno::NOTDIR | Errno::LOOP => {
             io::Error::other(format!("{}: a symbolic link, or not a folder", path.display()))
         }
-        error => error.into(),
+        error => cannot_read(path, error),
     })
+}
+
+fn cannot_read(path: &Path, error: Errno) -> io::Error {
+    let error = io::Error::from(error);
+    io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
 }
 
 impl Copying<'_> {
@@ -148,23 +152,13 @@ impl Copying<'_> {
     }
 }
 
-/// Gives a copy to another user: the content of each folder first, so that the user cannot add to a folder too early.
-///
-/// # Errors
-/// If the system refuses.
-pub(super) fn give(path: &Path, user: &Account) -> io::Result<()> {
-    if path.symlink_metadata()?.is_dir() {
-        fs::read_dir(path)?.try_for_each(|entry| give(&entry?.path(), user))?;
-    }
-    user.own(path)
-}
-
 /// Copies the content of a file, and its permissions without the set-user-ID, set-group-ID and sticky bits. The copy may have
 /// another owner: with these bits it would run with that owner's rights.
 fn copy_file((folder, name): (impl AsFd, &OsStr), path: &Path, to: &Path) -> io::Result<u64> {
     // The file may have become a link or a pipe since its folder was listed.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut source = File::from(openat(folder, name, flags, Mode::empty())?);
+    let opened = openat(folder, name, flags, Mode::empty());
+    let mut source = File::from(opened.map_err(|error| cannot_read(path, error))?);
     let found = source.metadata()?;
     if !found.is_file() {
         return refuse(format!("{}: no longer a file", path.display()));

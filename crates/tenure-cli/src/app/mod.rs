@@ -21,6 +21,7 @@ mod shown;
 mod timers;
 mod told;
 mod triggered;
+mod trusted;
 mod unpack;
 
 pub(crate) use ask::{AppArgs, run as app};

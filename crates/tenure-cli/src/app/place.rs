@@ -13,9 +13,15 @@ use tenure_program::Account;
 use super::copying::{self, Outward, remove};
 use super::deploy::of_its_name;
 use super::host::Host;
+use super::trusted;
 use crate::exit::Failure;
 use crate::files;
 use crate::screen::complain;
+
+/// Folder below the state of a host for data of its programs.
+pub(super) const DATA: &str = "data";
+/// Folder below the state of a host for working copies.
+pub(super) const WORK: &str = "work";
 
 /// The places of one host.
 #[derive(Debug)]
@@ -42,7 +48,7 @@ pub(super) struct Copy {
 impl Places {
     /// Makes them below this folder, and removes what dead hosts have left there.
     pub(super) fn open(state: &Path, host: &str) -> Result<Self, Failure> {
-        let all = state.join("work");
+        let all = state.join(WORK);
         let work = all.join(host);
         let fail = |source| Failure::Folder { path: work.clone(), source };
         files::create_private_folder(&work).map_err(fail)?;
@@ -53,29 +59,25 @@ impl Places {
             complain(&trouble);
         }
         let state = fs::canonicalize(state).map_err(fail)?;
-        Ok(Self {
-            data: state.join("data"),
-            state,
-            work: fs::canonicalize(&work).map_err(fail)?,
-            _lock: lock,
-        })
+        Ok(Self { data: state.join(DATA), state, work: fs::canonicalize(&work).map_err(fail)?, _lock: lock })
     }
 
     /// Where this app keeps what is to be there for its next run.
     pub(super) fn data(&self, app: &App, user: Option<&Account>) -> io::Result<PathBuf> {
         let path = self.data.join(app.sort.word()).join(&app.name);
-        files::create_private_folder(&path)?;
-        if let Some(user) = user {
-            self.open_the_way_to(&path)?;
-            user.own(&path)?;
-        }
+        self.create(&path, user)?;
         Ok(path)
     }
 
-    /// Where a run of this app takes place: its own folder, or a copy of it.
+    /// Where a run of this app takes place: its own folder, or a copy of it. The last `own` names of `folder`, the folder of the
+    /// app, must not be links.
+    ///
+    /// Files are read with the rights of the program's user. Otherwise this user could move a file that only root can read into
+    /// the folder of the program, and would get a copy of it.
     pub(super) fn copy(
         &self,
         app: &App,
+        (folder, own): (&Path, usize),
         user: Option<&Account>,
         run: &str,
         stop: &AtomicBool,
@@ -84,16 +86,27 @@ impl Places {
             return Ok(Copy { path: app.folder.clone(), is_own: false });
         }
         let path = self.work.join(app.sort.word()).join(&app.name).join(run);
+        self.create(&path, user)?;
+        // After the check of its path: it is removed in any case.
         let copy = Copy { path, is_own: true };
-        files::create_private_folder(&copy.path)?;
-        // The other user could replace the program's folder by a link to a folder that only this user can read.
-        let own = user.map_or(0, |_| own_names(app));
-        copying::copy((&app.folder, own), &copy.path, Outward::Kept, stop)?;
-        if let Some(user) = user {
-            self.open_the_way_to(&copy.path)?;
-            copying::give(&copy.path, user)?;
+        let copying = || copying::copy((folder, own), &copy.path, Outward::Kept, stop);
+        match user {
+            None => copying()?,
+            Some(user) => user.act(copying)?.map_err(|error| explained(error, user))?,
         }
         Ok(copy)
+    }
+
+    /// Creates a folder of a program, and gives it to the program's user.
+    fn create(&self, path: &Path, user: Option<&Account>) -> io::Result<()> {
+        let Some(user) = user else { return files::create_private_folder(path) };
+        let parent = path.parent().unwrap_or(path);
+        trusted::check(parent)?;
+        files::create_private_folder(path)?;
+        // Again, because parts of the path may have been missing.
+        trusted::check(parent)?;
+        self.open_the_way_to(path)?;
+        user.own(path)
     }
 
     /// Lets other users pass through the folders above this one. They still cannot list them.
@@ -123,7 +136,8 @@ pub(super) async fn ready<T>(
     // Copying blocks, and may take its time.
     let placing = tokio::task::spawn_blocking(move || {
         let user = places.bounds.user(&theirs).map_err(io::Error::other)?;
-        let copy = places.places.copy(&theirs, user.as_ref(), &run, &is_told)?;
+        let (folder, own) = places.bounds.folder(&theirs, &places.places.state).map_err(io::Error::other)?;
+        let copy = places.places.copy(&theirs, (&folder, own), user.as_ref(), &run, &is_told)?;
         Ok::<_, io::Error>((copy, places.places.data(&theirs, user.as_ref())?))
     });
     tokio::pin!(placing);
@@ -157,6 +171,15 @@ impl Drop for Copy {
             complain(&left_behind(&self.path, &error));
         }
     }
+}
+
+/// Says what to do about a file that the program's user cannot read.
+fn explained(error: io::Error, user: &Account) -> io::Error {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return error;
+    }
+    let why = format!("{error}; it runs as user {:?}, who must be able to read all its files", user.name);
+    io::Error::new(error.kind(), why)
 }
 
 fn left_behind(path: &Path, error: &io::Error) -> String {
@@ -213,14 +236,14 @@ mod tests {
         fs::create_dir_all(source.join("below")).unwrap();
         fs::write(source.join("below/run.sh"), "true").unwrap();
         let places = Places::open(&state, "one").unwrap();
-        let copy = places.copy(&app(&source), None, "1", &AtomicBool::new(false)).unwrap();
+        let copy = places.copy(&app(&source), (&source, 0), None, "1", &AtomicBool::new(false)).unwrap();
         assert_eq!(fs::read_to_string(copy.path.join("below/run.sh")).unwrap(), "true");
         let path = copy.path.clone();
         let other = Places::open(&state, "two").unwrap();
         assert!(path.exists(), "its host lives");
         drop(copy);
         assert!(!path.exists());
-        let left = places.copy(&app(&source), None, "2", &AtomicBool::new(false)).unwrap();
+        let left = places.copy(&app(&source), (&source, 0), None, "2", &AtomicBool::new(false)).unwrap();
         let path = left.path.clone();
         std::mem::forget(left);
         // Killed: its lock goes, and nothing else.

@@ -18,8 +18,8 @@ use super::host::Host;
 use super::orders::Orders;
 use super::place::Places;
 use super::timers::{keep_timers, kind, set_timers};
-use super::{SET, identity, report, triggered};
-use crate::dev::{folder as own_folder, url_of};
+use super::{SET, identity, report, triggered, trusted};
+use crate::dev::{folder as own_folder, place_in, url_of};
 use crate::exit::Failure;
 use crate::files;
 use crate::keys::Keys;
@@ -75,6 +75,32 @@ impl Run {
     fn set(&self) -> &str {
         self.set.as_deref().unwrap_or(SET)
     }
+
+    /// Returns the folder for data and working copies.
+    fn state(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(|| place_in(&self.folder))
+    }
+
+    /// Creates that folder. If a program runs as another user, no other user may be able to replace it.
+    fn create_state(&self, has_other_users: bool) -> Result<PathBuf, Failure> {
+        let check = || if has_other_users { trusted(&self.state()) } else { Ok(()) };
+        // Before anything is created, and after: in `/tmp`, another user may have been faster.
+        check()?;
+        let state = match &self.state {
+            Some(state) => {
+                let fail = |source| Failure::Folder { path: state.clone(), source };
+                files::create_private_folder(state).map_err(fail)?;
+                state.clone()
+            }
+            None => own_folder(&self.folder)?,
+        };
+        check()?;
+        Ok(state)
+    }
+}
+
+fn trusted(state: &Path) -> Result<(), Failure> {
+    trusted::check(state).map_err(|source| Failure::Folder { path: state.to_owned(), source })
 }
 
 /// Runs until somebody interrupts it.
@@ -94,12 +120,18 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         limits: run.confine.limits(),
         allows_new_privs: run.allow_new_privs,
         confinement: run.confine.confinement()?,
+        roots: roots(&run.folder, root),
     };
+    let state = run.state();
+    let state = std::fs::canonicalize(&state).unwrap_or(state);
     let mut folder = tenure_apps::read(&run.folder, root, &is_installed)
         .map_err(|error| Failure::Invalid(error.to_string()))?;
-    folder.apps.iter_mut().for_each(|app| bounds.check(app));
+    folder.apps.iter_mut().for_each(|app| bounds.check(app, &state));
     report::tell(&folder, &screen);
     let running = folder.apps.iter().filter(|app| app.runs()).count();
+    if bounds.has_other_users(&folder.apps) {
+        trusted(&run.state())?;
+    }
     if run.check {
         let wrong = folder.apps.len() - running;
         return if wrong == 0 {
@@ -151,14 +183,7 @@ async fn work(
     screen: Screen,
     orders: &Orders,
 ) -> Result<(), Failure> {
-    let state = match &run.state {
-        Some(state) => {
-            let fail = |source| Failure::Folder { path: state.clone(), source };
-            files::create_private_folder(state).map_err(fail)?;
-            state.clone()
-        }
-        None => own_folder(&run.folder)?,
-    };
+    let state = run.create_state(bounds.has_other_users(&folder.apps))?;
     let db = run.db.clone().unwrap_or_else(|| state.join(STORE).display().to_string());
     let folder_id = identity::of(&run.folder, run.set.as_deref())?;
     let options = run.keys.at_rest()?.apply(OpenOptions::new().app(run.set()).program(&folder_id));
@@ -278,6 +303,12 @@ fn worker(host: &Arc<Host>, apps: &[Arc<App>], run: &Run) -> Option<Worker<Arc<H
         (false, true) => Some(worker),
         (false, false) => (!is_silent).then(|| worker.only_timers()),
     }
+}
+
+/// Returns the folders that hold the programs, without symbolic links.
+fn roots(folder: &Path, other_root: Option<&Path>) -> Vec<PathBuf> {
+    let all = [Some(folder.to_owned()), other_root.map(|root| folder.join(root))];
+    all.into_iter().flatten().filter_map(|root| std::fs::canonicalize(root).ok()).collect()
 }
 
 /// The name of this machine.

@@ -40,9 +40,14 @@ impl Home {
     }
 }
 
+/// Returns the path of the folder for what is made here.
+pub(crate) fn place_in(parent: &Path) -> PathBuf {
+    parent.join(FOLDER)
+}
+
 /// The folder for what is made here, created if need be.
 pub(crate) fn folder(parent: &Path) -> Result<PathBuf, Failure> {
-    let path = parent.join(FOLDER);
+    let path = place_in(parent);
     let fail = |source| Failure::Folder { path: path.clone(), source };
     files::create_private_folder(&path).map_err(fail)?;
     match files::private_file().create_new(true).open(path.join(".gitignore")) {

@@ -29,7 +29,7 @@ use crate::open::shown_in_browser;
 use crate::output::counted;
 use crate::screen::{self, Screen, Tone};
 
-pub(crate) use self::home::{Home, folder};
+pub(crate) use self::home::{Home, folder, place_in};
 
 /// The URL that a file's path stands for, or the URL itself.
 pub(crate) fn url_of(db: &str) -> String {

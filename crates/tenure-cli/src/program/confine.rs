@@ -93,6 +93,7 @@ impl Confine {
         Ok(Some(Sandbox {
             enforcement: mode.into(),
             read: existing(&self.sandbox_read)?,
+            read_if_there: Vec::new(),
             write: existing(&self.sandbox_write)?,
             connect: ports(&self.sandbox_connect),
             bind: ports(&self.sandbox_bind),

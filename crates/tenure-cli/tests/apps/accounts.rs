@@ -8,7 +8,7 @@ use crate::apps::stand::{Stand, said};
 use crate::program::command;
 
 /// Returns true in a process of root. Otherwise prints that the test is skipped.
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         println!("skipped: only root can run programs as another user");
@@ -17,7 +17,7 @@ fn is_root() -> bool {
 }
 
 /// Lets the other user get to the folder of a stand.
-fn open(stand: &Stand) {
+pub fn open(stand: &Stand) {
     fs::set_permissions(stand.root.path(), Permissions::from_mode(0o755)).unwrap();
 }
 

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 #![expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 
-mod accounts;
+pub mod accounts;
 mod away;
 mod bounded;
 mod crontab;
@@ -11,11 +11,13 @@ mod deploying;
 mod fleet;
 mod hostile;
 mod injected;
+mod linked;
 pub mod orphans;
+mod places;
 mod records;
 pub mod rights;
 mod running;
-mod sandbox;
+pub mod sandbox;
 mod served;
 pub mod stand;
 mod stopping;

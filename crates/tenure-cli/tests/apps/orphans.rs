@@ -95,6 +95,36 @@ fn what_is_left_of_a_host_killed_with_its_supervisors_is_ended_by_the_next_and_n
     until("they have ended", SOON, || !again[2..].iter().any(|pid| lives(pid)));
 }
 
+/// The supervisor has told how the run ended, and its host cannot read it any more.
+#[test]
+fn the_files_of_a_run_whose_host_was_killed_after_its_supervisor_are_removed_by_the_next() {
+    let stand = Stand::of(&[(
+        "triggered/work/run.sh",
+        "echo x > $OUT/begun; until [ -e $OUT/go ]; do sleep 0.05; done",
+    )]);
+    let runs = stand.root.path().join("runs");
+    std::fs::create_dir(&runs).unwrap();
+    let here = [("TMPDIR", runs.to_str().unwrap())];
+    let mut host = stand.host_with(&["--lease", "60s"], &here);
+    assert_eq!(stand.app(&["run", "work", "--", "canary"]).code, 0);
+    stand.wait_for_lines("begun", 1, SOON);
+    let folder = std::fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+    let supervisor = children(host.id())[0];
+    host.signal(Signal::STOP);
+    std::fs::write(stand.out.join("go"), "").unwrap();
+    until("its supervisor has ended", SOON, || folder.join("report").exists() && is_gone(supervisor));
+    let next = || {
+        let mut next = command(&["exec", "--db", "other.db", "--", "true"], stand.root.path());
+        assert!(next.envs(here).output().unwrap().status.success());
+    };
+    next();
+    assert!(folder.join("input").exists(), "its host lives");
+    host.signal(Signal::KILL);
+    host.end(SOON);
+    next();
+    assert!(!folder.exists());
+}
+
 /// Its host lives, and sees to it at once.
 #[test]
 fn what_a_killed_supervisor_leaves_is_ended_by_its_host() {

@@ -10,7 +10,7 @@ use crate::apps::stand::{SOON, Stand, lives, living, until};
 use crate::program::{Program, command, run};
 
 /// Returns true if this machine can enforce something. Otherwise prints that the test is skipped.
-fn can(enforce: &str) -> bool {
+pub fn can(enforce: &str) -> bool {
     let support = tenure_program::support();
     let can = support.contains(enforce);
     if !can {
@@ -20,13 +20,13 @@ fn can(enforce: &str) -> bool {
 }
 
 /// Prints each of these attempts that succeeded, and `end`.
-fn attempts(lines: &[(&str, &str)]) -> String {
+pub fn attempts(lines: &[(&str, &str)]) -> String {
     let attempt = |(name, line): &(&str, &str)| format!("({line}) > /dev/null 2>&1 && echo did {name}\n");
     lines.iter().map(attempt).collect::<String>() + "echo end"
 }
 
 /// Runs a program, and returns the names of its attempts that succeeded.
-fn succeeded(stand: &Stand, name: &str) -> Vec<String> {
+pub fn succeeded(stand: &Stand, name: &str) -> Vec<String> {
     let ran = stand.app(&["run", "--wait", name]);
     assert_eq!(ran.code, 0, "{name}: {} {}", ran.out, ran.err);
     assert!(ran.out.contains("end"), "{name}: {} {}", ran.out, ran.err);

@@ -74,6 +74,52 @@ impl Account {
         lchown(path, Some(self.uid), Some(self.gid))
     }
 
+    /// Does this work with the user's rights to files, in a thread of its own. Files that it creates belong to the user.
+    ///
+    /// The process keeps its real user, so the user cannot stop or trace the thread.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses the thread or the rights.
+    #[cfg(target_os = "linux")]
+    pub fn act<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, || {
+                self.limit_this_thread()?;
+                Ok(work())
+            })?;
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
+        })
+    }
+
+    /// Refuses: only Linux has all the calls that this needs.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    #[cfg(not(target_os = "linux"))]
+    pub fn act<T: Send>(&self, _: impl FnOnce() -> T + Send) -> io::Result<T> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Gives this thread the user's rights to files, until it ends.
+    #[cfg(target_os = "linux")]
+    fn limit_this_thread(&self) -> io::Result<()> {
+        use rustix::thread::{
+            CapabilitySet, CapabilitySets, Gid, Uid, capabilities, set_capabilities, set_thread_groups,
+            set_thread_res_gid, set_thread_res_uid,
+        };
+
+        let groups: Vec<Gid> = self.groups.iter().copied().map(Gid::from_raw).collect();
+        set_thread_groups(&groups)?;
+        set_thread_res_gid(None, Gid::from_raw(self.gid), None)?;
+        set_thread_res_uid(None, Uid::from_raw(self.uid), None)?;
+        // Usually the kernel has done so, but a process can forbid it.
+        let sets = capabilities(None)?;
+        set_capabilities(None, CapabilitySets { effective: CapabilitySet::empty(), ..sets })?;
+        Ok(())
+    }
+
     /// Variables that a login sets.
     pub(crate) fn variables(&self) -> [(OsString, OsString); 4] {
         let name = || OsString::from(&self.name);

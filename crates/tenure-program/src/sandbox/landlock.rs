@@ -18,6 +18,9 @@ pub struct Sandbox {
     pub enforcement: Enforcement,
     /// Files and folders that it may read and execute.
     pub read: Vec<PathBuf>,
+    /// Files and folders that it may also read and execute. Those that do not exist when it starts are left out, and so are
+    /// paths with symbolic links.
+    pub read_if_there: Vec<PathBuf>,
     /// Files and folders that it may also change.
     pub write: Vec<PathBuf>,
     /// TCP ports that it may connect to. All of them if `None`.
@@ -52,10 +55,13 @@ pub(super) use linux::{apply, level, missing};
 #[cfg(target_os = "linux")]
 mod linux {
     use landlock::{
-        ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, Ruleset, RulesetAttr,
-        RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
+        ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset,
+        RulesetAttr, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
     };
+    use std::os::fd::OwnedFd;
+    use std::path::PathBuf;
 
+    use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
     use rustix::thread::{
         CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
         remove_capability_from_bounding_set, set_capabilities,
@@ -225,11 +231,28 @@ mod linux {
             .add_rules(path_beneath_rules(READABLE, read))?
             .add_rules(path_beneath_rules(DEVICES, write))?
             .add_rules(path_beneath_rules(&sandbox.read, read))?
+            .add_rules(rules_without_links(&sandbox.read_if_there, read))?
             .add_rules(path_beneath_rules(&sandbox.write, write))?
             .add_rules(ports(&sandbox.connect, AccessNet::ConnectTcp))?
             .add_rules(ports(&sandbox.bind, AccessNet::BindTcp))?
             .restrict_self()
             .map(drop)
+    }
+
+    /// Returns rules for the paths that can be opened without following a link. A folder may have become a link since its path
+    /// was checked.
+    fn rules_without_links(
+        paths: &[PathBuf],
+        access: BitFlags<AccessFs>,
+    ) -> impl Iterator<Item = Result<PathBeneath<OwnedFd>, RulesetError>> {
+        paths.iter().filter_map(move |path| {
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            let open = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+            let is_folder = FileType::from_raw_mode(fstat(&open).ok()?.st_mode).is_dir();
+            // The kernel refuses the rights of a folder for a file.
+            let access = if is_folder { access } else { access & AccessFs::from_file(TESTED) };
+            Some(Ok(PathBeneath::new(open, access)))
+        })
     }
 
     fn ports(
@@ -254,4 +277,41 @@ pub(super) fn missing(_: &Sandbox) -> Option<String> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn apply(_: &Sandbox) -> Result<(), String> {
     Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// Landlock restricts the thread that asks for it, and those that it starts later.
+    #[test]
+    fn a_path_that_is_missing_or_has_a_link_is_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for folder in ["own", "secret"] {
+            std::fs::create_dir(at(folder)).unwrap();
+            std::fs::write(at(folder).join("file"), "").unwrap();
+        }
+        std::fs::write(at("alone"), "").unwrap();
+        std::os::unix::fs::symlink("secret", at("link")).unwrap();
+        let all = ["own", "alone", "missing", "link", "link/file"].map(at);
+        let mut sandbox = Sandbox { read_if_there: all.to_vec(), ..Sandbox::default() };
+        if let Some(why) = missing(&sandbox) {
+            println!("skipped: {why}");
+            return;
+        }
+        let reads = |sandbox: &Sandbox| {
+            std::thread::scope(|scope| {
+                let confined = scope.spawn(|| {
+                    apply(sandbox)?;
+                    let files = ["own/file", "alone", "secret/file", "link/file"];
+                    Ok::<_, String>(files.map(|name| std::fs::File::open(at(name)).is_ok()))
+                });
+                confined.join().unwrap()
+            })
+        };
+        assert_eq!(reads(&sandbox).unwrap(), [true, true, false, false]);
+        sandbox.read.push(at("missing"));
+        assert!(reads(&sandbox).unwrap_err().contains("missing"), "a listed path must exist");
+    }
 }

@@ -150,8 +150,10 @@ impl Apps<'_> {
         Ok(lost(&self.tenure.jobs().attempts(run).await?))
     }
 
-    /// Forgets ended runs of a triggered app but the last ones, the oldest first; what has not ended is never forgotten, and
-    /// what has not for a minute. Answers how many were.
+    /// Deletes the ended jobs of a triggered app that are older than its last runs. Keeps jobs that have not ended, or did so
+    /// within the last minute. Returns the number of deleted jobs.
+    ///
+    /// Jobs for which [`is_run`] is false do not count as runs.
     ///
     /// # Errors
     /// A fault.
@@ -173,8 +175,15 @@ impl Apps<'_> {
             };
             let page = self.tenure.jobs().page(ask).await?;
             let is_over = |job: &&Job| job.state.ended().is_some_and(|at| at < over);
-            let old: Vec<JobId> = page.jobs.iter().skip(left).filter(is_over).map(|job| job.id).collect();
-            left = left.saturating_sub(page.jobs.len());
+            let is_old = |job: &&Job| {
+                if left == 0 {
+                    return true;
+                }
+                // Forged jobs must not push runs out of the history.
+                left -= usize::from(is_run(job));
+                false
+            };
+            let old: Vec<JobId> = page.jobs.iter().filter(is_old).filter(is_over).map(|job| job.id).collect();
             if !old.is_empty() {
                 forgotten += old.len();
                 let ids = Filter { ids: old, ..Filter::default() };

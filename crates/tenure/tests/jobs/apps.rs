@@ -201,6 +201,39 @@ async fn hosts_that_a_run_has_lost_are_counted_since_it_was_last_done_anew() {
     }
 }
 
+/// A token that may enqueue into the queue of a set makes jobs that fail before a program starts.
+#[tokio::test]
+async fn jobs_that_no_route_for_programs_created_push_no_run_out_of_the_history() {
+    for rig in rigs() {
+        rig.offers(|_| {}).await;
+        let apps = rig.tenure.apps("apps").unwrap();
+        let forge = async || {
+            let draft = apps.draft("work", 1, &json!({})).unwrap();
+            let id = rig.tenure.enqueue_draft(draft).await.unwrap().id();
+            rig.ends(rig.given(LEASE).await.remove(0), Verdict::Succeeded(None)).await;
+            rig.clock.advance(SECOND);
+            id
+        };
+        let run = async || {
+            let id = rig.begins().await;
+            rig.ends(rig.given(LEASE).await.remove(0), Verdict::Succeeded(None)).await;
+            rig.clock.advance(SECOND);
+            id
+        };
+        forge().await;
+        let mut kept = vec![run().await];
+        for _ in 0..5 {
+            kept.push(forge().await);
+        }
+        kept.push(run().await);
+        kept.push(forge().await);
+        rig.clock.advance(SECOND * 60);
+        assert_eq!(apps.forget_runs_but("work", 2).await.unwrap(), 1, "{}: the oldest", rig.name);
+        assert_eq!(rig.kept().await, kept, "{}", rig.name);
+        assert_eq!(apps.forget_runs_but("work", 1).await.unwrap(), 6, "{}", rig.name);
+    }
+}
+
 /// T081: the oldest go, the latest stay, and neither what runs nor what somebody may still be waiting for is forgotten.
 #[tokio::test]
 async fn t081_the_last_runs_are_kept_and_none_that_runs_or_has_only_just_ended_is_forgotten() {
