@@ -10,12 +10,12 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
 use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
 
 use crate::api::Api;
+use crate::canonical::canonical;
 use crate::jobs::each::{Each, enqueue_each};
 use crate::jobs::told;
 use crate::problem::{Problem, ProblemType};
@@ -143,7 +143,13 @@ impl Once {
                 note.jobs.iter().copied().map(Accepted::Repeated).collect()
             }
             Err(Error::Refused { refusal: Refusal::IdTaken(_), .. }) => return Err(reused()),
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                // No request with this input can have enqueued anything.
+                if is_first && matches!(error, Error::Invalid(_)) {
+                    self.forget(tenure, version).await;
+                }
+                return Err(error.into());
+            }
         };
         let jobs = accepted.iter().map(|accepted| accepted.id()).collect();
         self.end(tenure, Note { jobs, done: true, ..note }, version).await;
@@ -251,6 +257,17 @@ impl Once {
         }
     }
 
+    /// Deletes the record. Otherwise it would stay for its retention.
+    async fn forget(&self, tenure: &Tenure, version: u64) {
+        let Ok(shelf) = Name::new("shelf", SHELF) else { return };
+        let put = Put { shelf, key: self.key.clone(), only: Only::Version(version), to: None };
+        if let Err(fault) =
+            tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await
+        {
+            tracing::warn!(%fault, "failed to delete the record of a refused request");
+        }
+    }
+
     fn put(&self, note: &Note, only: Only) -> Result<Put, Problem> {
         let text = serde_json::to_vec(note).map_err(|source| Error::Json { what: "key", source })?;
         let value = NewValue { value: Document::new(text)?, keep: Some(KEEP) };
@@ -273,16 +290,6 @@ impl Note {
 /// Under which id a job is made.
 fn id_of(tenure: &Tenure, draft: &Draft) -> JobId {
     draft.given_id().unwrap_or_else(|| tenure.new_id())
-}
-
-/// Returns JSON texts, one behind the other, without spaces and with sorted names. Many clients write the fields of an
-/// object in another order each time. Other text stays as it is.
-fn canonical(part: &[u8]) -> Cow<'_, [u8]> {
-    let values = serde_json::Deserializer::from_slice(part).into_iter::<Value>();
-    // A map of this crate sorts its names.
-    let values: Result<Vec<Value>, _> = values.collect();
-    let text = values.and_then(|values| serde_json::to_vec(&values));
-    text.map_or(Cow::Borrowed(part), Cow::Owned)
 }
 
 /// Digest that distinguishes two requests with the same key.

@@ -128,7 +128,13 @@ impl Database {
     }
 
     /// Reads the identity of the server, runs this check, and sets the connection up unless a pooler shares it.
-    async fn ask(&self, raw: &Raw, check: &str, is_pooled: bool, patience: Duration) -> Result<Origin, Fault> {
+    async fn ask(
+        &self,
+        raw: &Raw,
+        check: &str,
+        is_pooled: bool,
+        patience: Duration,
+    ) -> Result<Origin, Fault> {
         let sql = if is_pooled {
             format!("BEGIN; {CATALOG_LOCAL} {WHICH}; {check} COMMIT")
         } else {
