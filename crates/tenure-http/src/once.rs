@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
+use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
 use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
 
 use crate::api::Api;
@@ -161,14 +161,16 @@ impl Once {
         if problem.problem_type().status().is_server_error() {
             return Err(problem);
         }
-        let shelf = Name::new("shelf", SHELF)?;
-        let prefix = self.key.as_str().to_owned();
-        let page = tenure.store().records(RecordsAsk { prefix, at_most: 1, ..RecordsAsk::of(shelf) }).await?;
-        let there = page.records.iter().find(|record| record.key == self.key);
-        match there.and_then(read) {
-            Some((note, _)) if note.done && note.fingerprint == self.fingerprint => Ok(note.replay()),
+        match self.find(tenure).await? {
+            Some(note) if note.done && note.fingerprint == self.fingerprint => Ok(note.replay()),
             Some(_) | None => Err(problem),
         }
+    }
+
+    /// Returns the record of a request with the key.
+    async fn find(&self, tenure: &Tenure) -> Result<Option<Note>, Problem> {
+        let found = tenure.store().record(&Name::new("shelf", SHELF)?, &self.key).await?;
+        Ok(found.as_ref().and_then(read).map(|(note, _)| note))
     }
 
     /// Enqueues each of these by itself, unless that was done before; one that was refused then is tried again. One that is
@@ -178,6 +180,10 @@ impl Once {
         tenure: &Tenure,
         drafts: Vec<Result<Draft, Problem>>,
     ) -> Result<(Each, bool), Problem> {
+        // A request that enqueues nothing needs no record.
+        if drafts.iter().all(Result::is_err) && self.find(tenure).await?.is_none() {
+            return Ok((drafts.into_iter().filter_map(Result::err).map(Err).collect(), false));
+        }
         let ids = drafts.iter().map(|draft| match draft {
             Ok(draft) => id_of(tenure, draft),
             Err(_) => tenure.new_id(),

@@ -66,24 +66,24 @@ impl Unsent {
     }
 }
 
-/// Somebody who follows.
+/// A client that follows.
 struct Following {
     api: Api,
     ask: Ask,
     at: Place,
     follow: Option<Follow>,
     unsent: Unsent,
-    /// What he is still to be told before anything has happened.
+    /// The message before the first event.
     first: Option<First>,
     over: Over,
 }
 
-/// What a stream begins with.
+/// The first message of a stream.
 enum First {
     /// The place where it begins: a client that is cut off before the first event comes back to it. It has data, because
     /// some clients hand on messages without.
     Place,
-    /// That what came behind his place is not kept any more.
+    /// Events after the place of the client are no longer kept.
     Reset,
 }
 
