@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
@@ -19,6 +20,30 @@ use crate::problem::Problem;
 /// Response extension for a body that all its readers share. Such a body does not count against a client.
 #[derive(Debug, Clone, Copy)]
 pub struct SharedBody;
+
+/// Response extension: the memory of the client, for a caller within the program that holds more than the bytes of a response.
+#[derive(Debug, Clone)]
+pub struct ResponseMemory(Memory, Client);
+
+/// Memory that counts against a client until this is dropped.
+#[derive(Debug)]
+pub struct HeldMemory {
+    _loan: Loan,
+}
+
+impl ResponseMemory {
+    /// Takes so many bytes more, if the client stays within its bounds.
+    ///
+    /// # Errors
+    ///
+    /// The problem names the bound that does not suffice.
+    pub fn take(&self, bytes: usize) -> Result<HeldMemory, Problem> {
+        let Self(memory, client) = self;
+        let mut loan = memory.lend(client.clone());
+        loan.grow(bytes)?;
+        Ok(HeldMemory { _loan: loan })
+    }
+}
 
 /// Response extension of a change: the document to send if the memory of the client does not suffice for the whole body.
 #[derive(Debug, Clone)]
@@ -51,7 +76,7 @@ pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, mut resp
     let size = response.body().size_hint().exact();
     let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let Some(size) = size else {
-        let counting = Counting::Pieces(memory.clone(), client);
+        let counting = Counting::Pieces(memory.clone(), client, Arc::default());
         return response.map(|body| Body::new(Counted { body, counting }));
     };
     let short = response.extensions_mut().remove::<Short>();
@@ -61,7 +86,7 @@ pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, mut resp
             Ok(loan)
         }
         None => {
-            let mut loan = memory.lend(client);
+            let mut loan = memory.lend(client.clone());
             let goes_beyond = is_change && short.is_none();
             let taken = if goes_beyond { loan.grow_for_change(size) } else { loan.grow(size) };
             taken.map(|()| loan)
@@ -70,6 +95,7 @@ pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, mut resp
     match loan {
         Ok(loan) => {
             let counting = Counting::Whole(Arc::new(loan));
+            response.extensions_mut().insert(ResponseMemory(memory.clone(), client));
             response.map(|body| Body::new(Counted { body, counting }))
         }
         Err(lack) if is_change => shortened(response, short, lack),
@@ -98,8 +124,8 @@ fn shortened(response: Response, short: Option<Short>, lack: Lack) -> Response {
 enum Counting {
     /// A body in memory, counted as a whole.
     Whole(Arc<Loan>),
-    /// A stream. Each piece counts on its own.
-    Pieces(Memory, Client),
+    /// A stream, with the bytes of its unsent pieces that do not count. Each other piece counts on its own.
+    Pieces(Memory, Client, Arc<AtomicUsize>),
 }
 
 struct Counted {
@@ -108,12 +134,32 @@ struct Counted {
 }
 
 /// Bytes with their loan. The connection drops a body before it has sent it, so the loan belongs to the bytes.
-struct Lent {
+struct Lent<L> {
     bytes: Bytes,
-    _loan: Arc<Loan>,
+    _loan: L,
 }
 
-impl AsRef<[u8]> for Lent {
+/// The bytes of a piece that does not count, until it is sent. All of them together are as few as those of a small body.
+struct Free {
+    bytes: usize,
+    of_stream: Arc<AtomicUsize>,
+}
+
+impl Free {
+    fn take(of_stream: &Arc<AtomicUsize>, bytes: usize) -> Option<Self> {
+        let add = |used: usize| used.checked_add(bytes).filter(|used| *used <= FREE_BYTES);
+        of_stream.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
+        Some(Self { bytes, of_stream: Arc::clone(of_stream) })
+    }
+}
+
+impl Drop for Free {
+    fn drop(&mut self) {
+        self.of_stream.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl<L> AsRef<[u8]> for Lent<L> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -122,17 +168,18 @@ impl AsRef<[u8]> for Lent {
 impl Counting {
     /// Returns the bytes with their loan; an error cuts a stream off, so that its client comes back later.
     fn count(&self, bytes: Bytes) -> Result<Bytes, axum::Error> {
-        let loan = match self {
-            Self::Whole(loan) => Arc::clone(loan),
-            Self::Pieces(..) if bytes.len() <= FREE_BYTES => return Ok(bytes),
-            Self::Pieces(memory, client) => {
+        Ok(match self {
+            Self::Whole(loan) => Bytes::from_owner(Lent { bytes, _loan: Arc::clone(loan) }),
+            Self::Pieces(memory, client, free) => {
+                if let Some(free) = Free::take(free, bytes.len()) {
+                    return Ok(Bytes::from_owner(Lent { bytes, _loan: free }));
+                }
                 let mut loan = memory.lend(client.clone());
                 let detail = "too much of the response waits for its reader";
                 loan.grow(bytes.len()).map_err(|_| axum::Error::new(io::Error::other(detail)))?;
-                Arc::new(loan)
+                Bytes::from_owner(Lent { bytes, _loan: loan })
             }
-        };
-        Ok(Bytes::from_owner(Lent { bytes, _loan: loan }))
+        })
     }
 }
 
@@ -265,5 +312,22 @@ mod tests {
         assert!(body.frame().await.unwrap().is_err(), "beyond the share, the stream is cut off");
         drop((first, second));
         assert_eq!(memory.used(), 0);
+    }
+    #[tokio::test]
+    async fn small_pieces_of_a_stream_count_if_many_are_not_sent() {
+        let memory = Transfer::of(256).responses;
+        let pieces = (0..24).map(|_| Ok::<_, io::Error>(Bytes::from(vec![b' '; 1024])));
+        let body = Body::from_stream(stream::iter(pieces));
+        let mut body = counted(&memory, client(), false, body.into_response()).into_body();
+        let mut unsent = Vec::new();
+        for _ in 0..16 {
+            unsent.push(body.frame().await.unwrap().unwrap());
+        }
+        assert_eq!(memory.used(), 16 * 1024 - FREE_BYTES);
+        unsent.clear();
+        while let Some(piece) = body.frame().await {
+            drop(piece.unwrap());
+            assert_eq!(memory.used(), 0, "a reader in time needs no memory");
+        }
     }
 }

@@ -10,12 +10,12 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
+use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
 use tenure::{Accepted, Draft, Error, JobId, Name, Refusal, Tenure};
 
 use crate::api::Api;
+use crate::canonical::canonical;
 use crate::jobs::each::{Each, enqueue_each};
 use crate::jobs::told;
 use crate::problem::{Problem, ProblemType};
@@ -143,7 +143,13 @@ impl Once {
                 note.jobs.iter().copied().map(Accepted::Repeated).collect()
             }
             Err(Error::Refused { refusal: Refusal::IdTaken(_), .. }) => return Err(reused()),
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                // No request with this input can have enqueued anything.
+                if is_first && matches!(error, Error::Invalid(_)) {
+                    self.forget(tenure, version).await;
+                }
+                return Err(error.into());
+            }
         };
         let jobs = accepted.iter().map(|accepted| accepted.id()).collect();
         self.end(tenure, Note { jobs, done: true, ..note }, version).await;
@@ -155,14 +161,16 @@ impl Once {
         if problem.problem_type().status().is_server_error() {
             return Err(problem);
         }
-        let shelf = Name::new("shelf", SHELF)?;
-        let prefix = self.key.as_str().to_owned();
-        let page = tenure.store().records(RecordsAsk { prefix, at_most: 1, ..RecordsAsk::of(shelf) }).await?;
-        let there = page.records.iter().find(|record| record.key == self.key);
-        match there.and_then(read) {
-            Some((note, _)) if note.done && note.fingerprint == self.fingerprint => Ok(note.replay()),
+        match self.find(tenure).await? {
+            Some(note) if note.done && note.fingerprint == self.fingerprint => Ok(note.replay()),
             Some(_) | None => Err(problem),
         }
+    }
+
+    /// Returns the record of a request with the key.
+    async fn find(&self, tenure: &Tenure) -> Result<Option<Note>, Problem> {
+        let found = tenure.store().record(&Name::new("shelf", SHELF)?, &self.key).await?;
+        Ok(found.as_ref().and_then(read).map(|(note, _)| note))
     }
 
     /// Enqueues each of these by itself, unless that was done before; one that was refused then is tried again. One that is
@@ -172,6 +180,10 @@ impl Once {
         tenure: &Tenure,
         drafts: Vec<Result<Draft, Problem>>,
     ) -> Result<(Each, bool), Problem> {
+        // A request that enqueues nothing needs no record.
+        if drafts.iter().all(Result::is_err) && self.find(tenure).await?.is_none() {
+            return Ok((drafts.into_iter().filter_map(Result::err).map(Err).collect(), false));
+        }
         let ids = drafts.iter().map(|draft| match draft {
             Ok(draft) => id_of(tenure, draft),
             Err(_) => tenure.new_id(),
@@ -251,6 +263,17 @@ impl Once {
         }
     }
 
+    /// Deletes the record. Otherwise it would stay for its retention.
+    async fn forget(&self, tenure: &Tenure, version: u64) {
+        let Ok(shelf) = Name::new("shelf", SHELF) else { return };
+        let put = Put { shelf, key: self.key.clone(), only: Only::Version(version), to: None };
+        if let Err(fault) =
+            tenure.store().write_records(Writes { records: vec![put], ..Writes::default() }).await
+        {
+            tracing::warn!(%fault, "failed to delete the record of a refused request");
+        }
+    }
+
     fn put(&self, note: &Note, only: Only) -> Result<Put, Problem> {
         let text = serde_json::to_vec(note).map_err(|source| Error::Json { what: "key", source })?;
         let value = NewValue { value: Document::new(text)?, keep: Some(KEEP) };
@@ -273,16 +296,6 @@ impl Note {
 /// Under which id a job is made.
 fn id_of(tenure: &Tenure, draft: &Draft) -> JobId {
     draft.given_id().unwrap_or_else(|| tenure.new_id())
-}
-
-/// Returns JSON texts, one behind the other, without spaces and with sorted names. Many clients write the fields of an
-/// object in another order each time. Other text stays as it is.
-fn canonical(part: &[u8]) -> Cow<'_, [u8]> {
-    let values = serde_json::Deserializer::from_slice(part).into_iter::<Value>();
-    // A map of this crate sorts its names.
-    let values: Result<Vec<Value>, _> = values.collect();
-    let text = values.and_then(|values| serde_json::to_vec(&values));
-    text.map_or(Cow::Borrowed(part), Cow::Owned)
 }
 
 /// Digest that distinguishes two requests with the same key.

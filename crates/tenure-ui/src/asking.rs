@@ -9,11 +9,12 @@ use axum::http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use tenure_http::{Caller, Source};
+use tenure_http::{Caller, HeldMemory, Problem, ResponseMemory, Source};
 use tower::ServiceExt;
 
 use crate::parts::list;
 use crate::stays::Credential;
+use crate::tree::{self, Tree};
 use crate::visit::Visit;
 
 /// Why something could not be shown or done.
@@ -28,6 +29,20 @@ impl Trouble {
     pub(crate) fn new(status: StatusCode, title: &str, detail: &str) -> Self {
         Self { status, title: title.to_owned(), detail: detail.to_owned() }
     }
+}
+
+impl From<Problem> for Trouble {
+    fn from(problem: Problem) -> Self {
+        let (status, document) = (problem.problem_type().status(), problem.document());
+        let said = |key: &str| document[key].as_str().unwrap_or_default().to_owned();
+        Self { status, title: said("title"), detail: said("detail") }
+    }
+}
+
+/// The memory of an answer and its tree, which counts against the client until this is dropped.
+pub(crate) struct Held {
+    _bytes: Bytes,
+    _tree: Option<HeldMemory>,
 }
 
 /// Entries of one page of a list.
@@ -73,23 +88,23 @@ impl Visit {
 
     /// The same, with a body of JSON that is sent as it is written, if there is one.
     pub(crate) async fn send(&self, method: Method, path: &str, body: String) -> Result<Value, Trouble> {
-        let (told, bytes) = self.fetch(method, path, body).await?;
-        self.hold(bytes);
+        let (told, held) = self.fetch(method, path, body).await?;
+        self.hold(held);
         Ok(told)
     }
 
     /// Counts an answer as memory of the client until the page is made.
-    pub(crate) fn hold(&self, answer: Bytes) {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+    pub(crate) fn hold(&self, held: Held) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(held);
     }
 
-    /// Returns an answer and its bytes, which count as memory of the client until they are dropped.
+    /// Returns an answer and its memory.
     pub(crate) async fn fetch(
         &self,
         method: Method,
         path: &str,
         body: String,
-    ) -> Result<(Value, Bytes), Trouble> {
+    ) -> Result<(Value, Held), Trouble> {
         let mut request = Request::builder().method(method).uri(path);
         let caller = Caller { source: Source::Dashboard, ..Caller::default() };
         request = request.extension(caller);
@@ -117,16 +132,17 @@ impl Visit {
         let broken = |detail: &str| Trouble::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal error", detail);
         let request = request.body(Body::from(body)).map_err(|error| broken(&error.to_string()))?;
         let Ok(response) = self.ui.api.clone().oneshot(request).await;
-        let status = response.status();
+        let (status, memory) = (response.status(), response.extensions().get::<ResponseMemory>().cloned());
         let bytes = response.into_body().collect().await.map_err(|error| broken(&error.to_string()))?;
         let bytes = bytes.to_bytes();
-        let told: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let Tree { value: told, bytes: size } = tree::read(&bytes);
         // What is held back until a job has ended is told with 303; its body is there all the same.
         if status.is_client_error() || status.is_server_error() {
             let said = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
             return Err(Trouble { status, title: said("title"), detail: said("detail") });
         }
-        Ok((told, bytes))
+        let tree = memory.map(|memory| memory.take(size)).transpose()?;
+        Ok((told, Held { _bytes: bytes, _tree: tree }))
     }
 
     /// Refuses to change anything on a server that only tells.

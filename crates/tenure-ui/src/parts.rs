@@ -7,6 +7,7 @@ use tenure::schedule::Zone;
 
 use crate::asking::{Trouble, encoded};
 use crate::likes::by_clock;
+use crate::tree::large;
 use crate::visit::Visit;
 
 /// The states of jobs in the order in which they are shown, each with its sign.
@@ -207,6 +208,14 @@ pub(crate) fn short(id: &str) -> Markup {
 /// An id as a whole, with a button that copies it.
 pub(crate) fn whole_id(name: &str, id: &str) -> Markup {
     html! { p.whole { span.id #(name) { (id) } " " button.quiet type="button" data-copy=(name) { "Copy" span.sr { " the ID" } } } }
+}
+
+/// JSON of a field of a document, readable if it is not too large.
+pub(crate) fn json_of(document: &Value, field: &str) -> Markup {
+    match large(document, field) {
+        Some(text) => html! { p.faint { "Too many values to format." } pre tabindex="0" { code { (text) } } },
+        None => json(&document[field]),
+    }
 }
 
 /// JSON, readable; as text.

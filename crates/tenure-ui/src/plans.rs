@@ -3,13 +3,15 @@
 use axum::Form;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde::de::IgnoredAny;
+use serde_json::json;
 
 use crate::acts::back;
 use crate::asking::{Trouble, encoded};
 use crate::guard::{Filled, check};
 use crate::layout::{failed, show};
 use crate::pages::schedule_new::{Drafted, form};
+use crate::tree::with;
 use crate::visit::Visit;
 
 /// `POST new-schedule`
@@ -38,13 +40,14 @@ async fn set(visit: &Visit, drafted: &Drafted) -> Result<(), Trouble> {
         return refuse("Schedule exists", "A schedule with this name already exists; choose another name.");
     }
     let args = if drafted.args.is_empty() { "null" } else { &drafted.args };
-    let Ok(args) = serde_json::from_str::<Value>(args) else {
+    // A tree of the values could be large.
+    if serde_json::from_str::<IgnoredAny>(args).is_err() {
         return refuse("Invalid JSON", "The args are not valid JSON.");
-    };
-    let mut ask = drafted.rule();
-    ask["job"] = json!({ "kind": drafted.kind, "args": args });
-    if !drafted.queue.is_empty() {
-        ask["job"]["queue"] = json!(drafted.queue);
     }
-    visit.ask(Method::PUT, &path, &ask).await.map(drop)
+    let mut job = json!({ "kind": drafted.kind });
+    if !drafted.queue.is_empty() {
+        job["queue"] = json!(drafted.queue);
+    }
+    let ask = with(&drafted.rule(), "job", &with(&job, "args", args));
+    visit.send(Method::PUT, &path, ask).await.map(drop)
 }

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::sync::Mutex;
 
-use axum::body::Bytes;
 use axum::extract::{FromRequestParts, NestedPath, OriginalUri};
 use axum::http::header::{COOKIE, HOST};
 use axum::http::request::Parts;
@@ -14,7 +13,7 @@ use tenure_http::{ClientSlot, ProxiedPerson, PublicOrigin, Remote};
 use tokio::sync::OnceCell;
 
 use crate::Ui;
-use crate::asking::encoded;
+use crate::asking::{Held, encoded};
 use crate::attempt::safe_page;
 use crate::likes::{Likes, by_clock};
 use crate::stays::{Credential, Request};
@@ -61,8 +60,8 @@ pub(crate) struct Visit {
     form_token: Option<String>,
     /// Who looks, once that was asked.
     pub(crate) who: OnceCell<Value>,
-    /// Answers of the API, which count as memory of the client until the page is made.
-    pub(crate) held: Mutex<Vec<Bytes>>,
+    /// Memory of the answers of the API, until the page is made.
+    pub(crate) held: Mutex<Vec<Held>>,
 }
 
 impl FromRequestParts<Ui> for Visit {

@@ -263,10 +263,17 @@ async fn lines_of_a_log_are_sought_by_what_they_say_and_by_their_stream() {
     );
 }
 
+/// Options of a server with 16 MiB for the responses of all clients.
+fn with_little_memory() -> Options {
+    let mut options = Options::default();
+    options.transfer_memory_mib = 16;
+    options
+}
+
 /// A page holds all answers of the API while it is made, so they count as memory of the client. A download does not.
 #[tokio::test]
 async fn a_page_cannot_hold_more_than_the_memory_of_its_client() {
-    let site = Site::open(Options { transfer_memory_mib: 16, ..Options::default() }).await;
+    let site = Site::open(with_little_memory()).await;
     let json = "content-type: application/json\r\n";
     let job = format!(r#"{{"id":"{ID}","kind":"echo","queue":"mail"}}"#);
     site.ask("POST /v1/jobs", &format!("{json}prefer: respond-async\r\n"), &job).await;
@@ -287,6 +294,52 @@ async fn a_page_cannot_hold_more_than_the_memory_of_its_client() {
     assert!(found.contains("0 of 5000 lines"), "lines that do not match are not held");
     let file = site.get(&format!("/ui/jobs/{ID}/logs.txt?log=1")).await;
     assert_eq!(file.matches(&line).count(), 5_000);
+}
+
+/// A tree of small values takes far more memory than its text.
+#[tokio::test]
+async fn jobs_with_many_tiny_values_are_listed_and_one_shows_its_args_as_text() {
+    let site = Site::open(with_little_memory()).await;
+    let json = "content-type: application/json\r\n";
+    let one = format!("{}0{}", "{\"\":".repeat(60), "}".repeat(60));
+    let args = format!("[{}0]", format!("{one},").repeat(230 * 1024 / (one.len() + 1)));
+    for _ in 0..32 {
+        let job = format!(r#"{{"kind":"echo","queue":"mail","args":{args}}}"#);
+        let answer = site.ask("POST /v1/jobs", &format!("{json}prefer: return=minimal\r\n"), &job).await;
+        assert!(answer.starts_with("HTTP/1.1 202"), "{}", &answer[..answer.len().min(2_000)]);
+    }
+    site.ask(&format!("PUT /v1/jobs/{ID}"), json, &format!(r#"{{"kind":"echo","args":{args}}}"#)).await;
+    let list = site.get("/ui/jobs?col=kind&col=args").await;
+    assert!(
+        list.starts_with("HTTP/1.1 200") && list.contains("echo") && list.len() < 200_000,
+        "{}",
+        list.len()
+    );
+    assert!(list.contains("<code>[{&quot;&quot;:{&quot;&quot;:"), "the begin of args");
+    let job = site.get(&format!("/ui/jobs/{ID}")).await;
+    assert!(job.contains("Too many values to format.") && job.contains(&args.replace('"', "&quot;")));
+    let like = site.get(&format!("/ui/new-job?like={ID}")).await;
+    assert!(like.contains(&args.replace('"', "&quot;")), "a duplicate has the same args");
+}
+
+/// The values of an answer count, not only its bytes.
+#[tokio::test]
+async fn a_page_of_many_small_values_cannot_hold_more_than_the_memory_of_its_client() {
+    let site = Site::open(with_little_memory()).await;
+    let json = "content-type: application/json\r\n";
+    let job = format!(r#"{{"id":"{ID}","kind":"echo","queue":"mail"}}"#);
+    site.ask("POST /v1/jobs", &format!("{json}prefer: respond-async\r\n"), &job).await;
+    let claimed =
+        site.ask("POST /v1/claim", json, r#"{"queues":["mail"],"name":"w","lease_seconds":600}"#).await;
+    let claimed: serde_json::Value = serde_json::from_str(claimed.split_once("\r\n\r\n").unwrap().1).unwrap();
+    for part in 0..10 {
+        let lines = vec!["x".repeat(400); 1_000];
+        let said = serde_json::json!({ "token": claimed["jobs"][0]["token"], "first": part * 1_000 + 1, "lines": lines });
+        let answer = site.ask(&format!("POST /v1/jobs/{ID}/logs"), json, &said.to_string()).await;
+        assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
+    }
+    let all = site.get(&format!("/ui/jobs/{ID}?lines=all")).await;
+    assert!(all.len() < 100_000 && all.contains("the limit set by"), "{}", &all[..all.len().min(2_000)]);
 }
 
 #[tokio::test]

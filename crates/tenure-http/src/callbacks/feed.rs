@@ -1,20 +1,17 @@
 //! `GET /v1/events`: what happens, as it happens, or page by page.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::time::Duration;
 
 use axum::extract::OriginalUri;
 use axum::http::header::{CONTENT_TYPE, VARY};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
-use futures_util::stream::{self, Stream};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::Invalid;
 
 use super::event::{EventDocument, Wanted, check_pattern};
+use super::follower::stream;
 use super::journal::{self, Place, Told};
 use super::position;
 use super::recorder::Follow;
@@ -26,10 +23,8 @@ use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
 use crate::query::Query;
 
-/// So often something is sent although nothing has happened, so that nobody takes the connection for dead.
-const ALIVE: Duration = Duration::from_secs(25);
 /// When a client that was cut off should come back.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// Pages of the journal that are looked at for one page: who wants little of much goes on behind it.
 const PAGES: usize = 50;
 /// Events of a page at most.
@@ -55,7 +50,7 @@ enum Form {
 
 /// What is wanted.
 #[derive(Debug, Clone, Default)]
-struct Ask {
+pub(super) struct Ask {
     types: Vec<String>,
     queues: Vec<String>,
     kinds: Vec<String>,
@@ -178,7 +173,7 @@ async fn page(
 }
 
 /// Ends when there may be more.
-async fn more(api: &Api, follow: Option<&mut Follow>) {
+pub(super) async fn more(api: &Api, follow: Option<&mut Follow>) {
     match follow {
         Some(follow) => follow.more().await,
         // What others write is looked at now and then.
@@ -187,19 +182,21 @@ async fn more(api: &Api, follow: Option<&mut Follow>) {
 }
 
 /// Some that are wanted behind a place.
-struct Found {
-    found: Vec<Told>,
+pub(super) struct Found {
+    pub found: Vec<Told>,
     /// Behind which place it goes on.
-    at: Place,
+    pub at: Place,
     /// Whether there may be more although few were found.
-    is_cut: bool,
+    pub is_cut: bool,
 }
 
-async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Result<Found, Problem> {
+pub(super) async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Result<Found, Problem> {
     let mut found = Vec::new();
-    for _ in 0..PAGES {
+    for page in 0..PAGES {
         let looked = api.tenure().now();
-        let (events, next) = journal::behind(api.tenure(), at.number).await?;
+        // Most clients want each event, and then a small read suffices.
+        let at_most = if page == 0 { most.min(journal::PAGE) } else { journal::PAGE };
+        let (events, next) = journal::behind(api.tenure(), at.number, at_most).await?;
         for told in events {
             at = told.at;
             if ask.wants(&told.event) {
@@ -220,7 +217,7 @@ async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Result<Found,
 
 /// Whether something may have happened behind this place that is not told: it is not kept any more, or was not written down
 /// because nobody wanted to know. A server that writes nothing knows nothing of that.
-async fn misses_some(api: &Api, since: Place, follow: Option<&Follow>) -> Result<bool, Problem> {
+pub(super) async fn misses_some(api: &Api, since: Place, follow: Option<&Follow>) -> Result<bool, Problem> {
     let tenure = api.tenure();
     if since.is_expired(tenure.now()) {
         return Ok(true);
@@ -249,105 +246,4 @@ fn shown(uri: &Uri, found: Vec<Told>, next: Place, as_batch: bool) -> Response {
     go_on(response.headers_mut(), uri, ("since", &next.to_string()));
     response.headers_mut().insert(VARY, HeaderValue::from_static("Prefer, Accept, Authorization"));
     response
-}
-
-type Over = Pin<Box<dyn Future<Output = ()> + Send>>;
-type Events = Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>>;
-
-/// Somebody who follows.
-struct Following {
-    api: Api,
-    ask: Ask,
-    at: Place,
-    follow: Option<Follow>,
-    /// What was found and not yet sent, the first last.
-    left: Vec<Told>,
-    /// What he is still to be told before anything has happened.
-    first: Option<First>,
-    over: Over,
-}
-
-/// What a stream begins with.
-enum First {
-    /// The place where it begins: a client that is cut off before the first event comes back to it. It has data, because
-    /// some clients hand on messages without.
-    Place,
-    /// That what came behind his place is not kept any more.
-    Reset,
-}
-
-async fn stream(
-    api: Api,
-    ask: Ask,
-    since: Option<Place>,
-    follow: Option<Follow>,
-    headers: &HeaderMap,
-) -> Result<Response, Problem> {
-    let tenure = api.tenure();
-    let here = Place::new(last_number(tenure).await?, tenure.now());
-    let reset = match since {
-        Some(since) => misses_some(&api, since, follow.as_ref()).await?,
-        None => false,
-    };
-    let at = since.filter(|_| !reset).unwrap_or(here);
-    let over: Over = match Prefer::of(headers).wait {
-        Some(wait) => tenure.store().clock().sleep(wait),
-        None => Box::pin(std::future::pending()),
-    };
-    let first = Some(if reset { First::Reset } else { First::Place });
-    let following = Following { api, ask, at, follow, left: Vec::new(), first, over };
-    let events: Events = Box::pin(stream::unfold(following, Following::next));
-    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
-    // Some intermediaries gather what they pass on.
-    let unbuffered = HeaderName::from_static("x-accel-buffering");
-    response.headers_mut().insert(unbuffered, HeaderValue::from_static("no"));
-    Ok(response)
-}
-
-impl Following {
-    /// Ends when another server could go on at this place: it is written down that what happens is. None if it is over before.
-    async fn is_good_elsewhere(&mut self) -> Option<()> {
-        let Some(follow) = &self.follow else { return Some(()) };
-        tokio::select! {
-            biased;
-            _ = follow.began() => Some(()),
-            () = self.api.ended() => None,
-            () = &mut self.over => None,
-        }
-    }
-
-    /// The next event, and how it goes on after it.
-    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
-        if let Some(first) = self.first.take() {
-            let event = Event::default().id(self.at.to_string()).retry(RETRY);
-            let event = match first {
-                First::Reset => event.event("reset").data("{}"),
-                First::Place => {
-                    self.is_good_elsewhere().await?;
-                    event.event("start").data("{}")
-                }
-            };
-            return Some((Ok(event), self));
-        }
-        loop {
-            if let Some(told) = self.left.pop() {
-                let data = String::from_utf8_lossy(&told.text).into_owned();
-                let event = Event::default().id(told.at.to_string()).event(told.event.event_type);
-                return Some((Ok(event.retry(RETRY).data(data)), self));
-            }
-            // If the store cannot answer he comes back, perhaps to another server, with what he has seen last.
-            let Found { found, at, is_cut } = some(&self.api, &self.ask, self.at, PAGE).await.ok()?;
-            (self.left, self.at) = (found, at);
-            self.left.reverse();
-            if is_cut || !self.left.is_empty() {
-                continue;
-            }
-            tokio::select! {
-                biased;
-                () = self.api.ended() => return None,
-                () = &mut self.over => return None,
-                () = more(&self.api, self.follow.as_mut()) => {}
-            }
-        }
-    }
 }

@@ -277,7 +277,7 @@ mod tests {
     async fn told(tenure: &Tenure) -> usize {
         let (mut behind, mut count) = (0, 0);
         loop {
-            let (events, next) = journal::behind(tenure, behind).await.unwrap();
+            let (events, next) = journal::behind(tenure, behind, journal::PAGE).await.unwrap();
             count += events.len();
             let Some(next) = next else { return count };
             behind = next;

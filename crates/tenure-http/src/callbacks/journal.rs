@@ -11,7 +11,7 @@ const SEEN: &str = "event";
 /// Events of one call.
 const AT_ONCE: usize = 50;
 /// Entries of one page.
-const PAGE: usize = 200;
+pub(crate) const PAGE: usize = 200;
 /// Pages that are looked at in a row.
 const PAGES: usize = 50;
 
@@ -114,8 +114,12 @@ impl std::str::FromStr for Place {
 }
 
 /// The events behind a number, the first ones first; and behind which number it goes on, if that is not yet the end.
-pub(crate) async fn behind(tenure: &Tenure, number: u64) -> Result<(Vec<Told>, Option<u64>), Error> {
-    let ask = EntriesAsk { order: Order::OldestFirst, behind: Some(number), at_most: PAGE, ..all()? };
+pub(crate) async fn behind(
+    tenure: &Tenure,
+    number: u64,
+    at_most: usize,
+) -> Result<(Vec<Told>, Option<u64>), Error> {
+    let ask = EntriesAsk { order: Order::OldestFirst, behind: Some(number), at_most, ..all()? };
     let page = tenure.store().entries(ask).await?;
     Ok((page.entries.iter().filter_map(read).collect(), page.next))
 }
@@ -167,7 +171,7 @@ mod tests {
         assert_eq!(append(&tenure, &[event("a"), event("b")]).await.unwrap(), 2);
         assert_eq!(append(&tenure, &[event("b"), event("c"), event("a")]).await.unwrap(), 1);
         assert_eq!(append(&tenure, &[event("a")]).await.unwrap(), 0);
-        let (told, next) = behind(&tenure, 0).await.unwrap();
+        let (told, next) = behind(&tenure, 0, PAGE).await.unwrap();
         let ids: Vec<&str> = told.iter().map(|told| told.event.id.as_str()).collect();
         assert_eq!((ids, next), (vec!["a", "b", "c"], None));
         let last = last(&tenure, 2, |event| event.id != "c").await.unwrap();

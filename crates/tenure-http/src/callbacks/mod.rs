@@ -10,6 +10,7 @@ pub(crate) mod egress;
 pub(crate) mod end;
 pub(crate) mod event;
 pub(crate) mod feed;
+mod follower;
 #[cfg(test)]
 mod fuzz;
 mod hearing;

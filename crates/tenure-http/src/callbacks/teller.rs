@@ -111,7 +111,7 @@ async fn tell(tenure: &Tenure, first: u64) -> Result<(), Error> {
     let began = told.unwrap_or_default().number.max(first);
     let mut number = began;
     loop {
-        let (events, next) = journal::behind(tenure, number).await?;
+        let (events, next) = journal::behind(tenure, number, journal::PAGE).await?;
         // Only now: a webhook that was made meanwhile is told of what stands on this page behind its beginning.
         let webhooks = if events.is_empty() { Vec::new() } else { enabled(tenure).await? };
         let mut deliveries: Vec<Delivery<'_>> = Vec::new();

@@ -49,14 +49,19 @@ pub(crate) async fn admitted_in(
     {
         return Err(placed(problem));
     }
-    Ok(match api.who().name() {
+    Ok(owned(api, draft))
+}
+
+/// Returns the job of this client.
+pub(crate) fn owned(api: &Api, draft: Draft) -> Draft {
+    match api.who().name() {
         Some(name) => draft.owner(name),
         None => draft,
-    })
+    }
 }
 
 /// Refuses a job that would exceed a quota.
-async fn within_quotas(api: &Api, draft: &Draft, jobs: usize) -> Result<(), Problem> {
+pub(crate) async fn within_quotas(api: &Api, draft: &Draft, jobs: usize) -> Result<(), Problem> {
     if let Some(queue) = draft.queue_name() {
         api.admit_queue(queue).await?;
     }

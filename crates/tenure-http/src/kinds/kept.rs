@@ -1,7 +1,7 @@
 //! What is said about kinds, as it is kept in the store.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes, Written};
 use tenure::{Error, Fault, Invalid, Kind, Name, Tenure, Timestamp};
 
@@ -32,8 +32,9 @@ pub(crate) struct Kept {
     pub docs_url: Option<String>,
     #[serde(default)]
     pub default_queue: Option<String>,
+    /// As text: a tree of all schemas could be large.
     #[serde(default)]
-    pub schema: Option<Map<String, Value>>,
+    pub schema: Option<Box<RawValue>>,
     pub changed: Timestamp,
 }
 

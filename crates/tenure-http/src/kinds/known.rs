@@ -1,11 +1,12 @@
 //! What a server knows of kinds, so that it need not ask the store, nor compile a schema, at each job.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tenure::{Kind, Moment, Tenure};
 
 use super::kept::{Described, Descriptions};
@@ -32,7 +33,8 @@ type Found = Option<Arc<Rules>>;
 pub(crate) struct KindSchema {
     pub kind: String,
     pub description: Option<String>,
-    pub schema: Map<String, Value>,
+    /// The schema as text. Each is parsed when it is needed.
+    pub schema: Arc<str>,
 }
 
 type Schemas = Arc<Vec<KindSchema>>;
@@ -78,7 +80,7 @@ impl KnownKinds {
         let all = Descriptions(tenure).all().await?.into_iter();
         let schemas = all.filter_map(|described| {
             let Described { kind, kept, .. } = described;
-            Some(KindSchema { kind, description: kept.description, schema: kept.schema? })
+            Some(KindSchema { kind, description: kept.description, schema: kept.schema?.get().into() })
         });
         let schemas: Schemas = Arc::new(schemas.collect());
         *self.lock_schemas() = Some((now, Arc::clone(&schemas)));
@@ -102,11 +104,15 @@ impl KnownKinds {
 
 impl Rules {
     fn of(described: &Described) -> Result<Self, Problem> {
-        let schema = described.kept.schema.as_ref().map(Schema::new).transpose();
-        let schema = schema.map_err(|wrong| {
+        let broken = |wrong: &dyn Display| {
             tracing::error!(kind = %described.kind, %wrong, "cannot compile the args schema of a kind");
             Problem::new(ProblemType::Internal, "this server cannot read the schema of this kind")
-        })?;
+        };
+        let compile = |text: &RawValue| {
+            let schema = serde_json::from_str(text.get()).map_err(|wrong| broken(&wrong))?;
+            Schema::new(&schema).map_err(|wrong| broken(&wrong))
+        };
+        let schema = described.kept.schema.as_deref().map(compile).transpose()?;
         Ok(Self { version: described.version, default_queue: described.kept.default_queue.clone(), schema })
     }
 

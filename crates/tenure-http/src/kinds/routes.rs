@@ -5,8 +5,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
-use tenure::{Invalid, Kind, QueueName};
+use tenure::{Error, Invalid, Kind, QueueName};
 
 use super::kept::{Described, Descriptions, Kept};
 use super::schema::Schema;
@@ -60,7 +61,8 @@ pub(crate) struct KindDocument {
     /// Queue of jobs that name none.
     default_queue: Option<String>,
     /// JSON Schema for args.
-    schema: Option<Map<String, Value>>,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    schema: Option<Box<RawValue>>,
     /// Time of the last change.
     changed_at: String,
 }
@@ -98,9 +100,7 @@ pub(crate) async fn put(
         QueueName::new(queue).map_err(within)?;
         check_queue("default_queue", queue)?;
     }
-    if let Some(schema) = &schema {
-        check_schema(schema)?;
-    }
+    let schema = schema.as_ref().map(checked).transpose()?;
     let changed = api.tenure().now();
     let kept = Kept { description, owner, docs_url, default_queue, schema, changed };
     let set = Descriptions(api.tenure()).set(&kind, kept).await;
@@ -141,11 +141,14 @@ fn check_words(field: &str, said: Option<&str>, most: usize) -> Result<(), Inval
     Ok(())
 }
 
-fn check_schema(schema: &Map<String, Value>) -> Result<(), Invalid> {
-    let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
+/// Returns the text of a schema that can be compiled.
+fn checked(schema: &Map<String, Value>) -> Result<Box<RawValue>, Problem> {
+    let text = to_raw_value(schema).map_err(|source| Error::Json { what: "schema", source })?;
+    let bytes = text.get().len();
     if bytes > SCHEMA_BYTES {
         let found = format!("{bytes} bytes");
-        return Err(Invalid::new("schema", found, format_args!("at most {SCHEMA_BYTES} bytes")));
+        return Err(Invalid::new("schema", found, format_args!("at most {SCHEMA_BYTES} bytes")).into());
     }
-    Schema::new(schema).map(drop)
+    Schema::new(schema)?;
+    Ok(text)
 }

@@ -21,26 +21,24 @@ pub(super) fn add(document: &mut Value, kinds: &[KindSchema]) -> usize {
     let mut names = Names::of(document);
     let (mut added, mut bytes) = (0, 0);
     for kind in kinds.iter().take(MOST) {
-        bytes += Value::from(kind.schema.clone()).to_string().len();
-        if bytes > BYTES {
-            break;
-        }
-        add_kind(document, kind, &mut names);
+        bytes += kind.schema.len();
+        let Some(schema) = serde_json::from_str(&kind.schema).ok().filter(|_| bytes <= BYTES) else { break };
+        add_kind(document, kind, &schema, &mut names);
         added += 1;
     }
     kinds.len() - added
 }
 
-fn add_kind(document: &mut Value, kind: &KindSchema, names: &mut Names) {
+fn add_kind(document: &mut Value, kind: &KindSchema, schema: &Map<String, Value>, names: &mut Names) {
     let (args, body) = (names.schema(&kind.kind, "Args"), names.schema(&kind.kind, "Job"));
     let operation = names.operation(&kind.kind);
     let operation = operation_of(document, kind, &operation, &body);
     let body_schema = body_of(document, kind, &args);
-    let parts = parts_of(kind, names);
-    let root = Value::Object(kind.schema.clone());
+    let parts = parts_of(&kind.kind, schema, names);
+    let root = Value::Object(schema.clone());
     let mut schemas = vec![(args, translated(&root, &parts)), (body, body_schema)];
     for (place, name) in &parts {
-        let part = kind.schema.get(place.0).and_then(|parts| parts.get(&place.1));
+        let part = schema.get(place.0).and_then(|parts| parts.get(&place.1));
         schemas.push((name.clone(), part.map_or_else(|| json!({}), |part| translated(part, &parts))));
     }
     if let Some(all) = document["components"]["schemas"].as_object_mut() {
@@ -79,12 +77,12 @@ fn body_of(document: &Value, kind: &KindSchema, args: &str) -> Value {
 type Place = (&'static str, String);
 
 /// The names of the definitions of a kind's schema.
-fn parts_of(kind: &KindSchema, names: &mut Names) -> BTreeMap<Place, String> {
+fn parts_of(kind: &str, schema: &Map<String, Value>, names: &mut Names) -> BTreeMap<Place, String> {
     let mut parts = BTreeMap::new();
     for place in ["$defs", "definitions"] {
-        let defined = kind.schema.get(place).and_then(Value::as_object);
+        let defined = schema.get(place).and_then(Value::as_object);
         for name in defined.into_iter().flat_map(Map::keys) {
-            parts.insert((place, name.clone()), names.schema(&kind.kind, &pascal(name)));
+            parts.insert((place, name.clone()), names.schema(kind, &pascal(name)));
         }
     }
     parts
@@ -199,7 +197,7 @@ mod tests {
     use crate::openapi::{Described, Words, document};
 
     fn kind(kind: &str, schema: Value) -> KindSchema {
-        KindSchema { kind: kind.to_owned(), description: None, schema: schema.as_object().unwrap().clone() }
+        KindSchema { kind: kind.to_owned(), description: None, schema: schema.to_string().into() }
     }
 
     fn with(kinds: Vec<KindSchema>) -> Value {

@@ -23,9 +23,10 @@ use crate::callbacks::webhook::{Disabled, KeptSecret, no_secret, rotated};
 use crate::callbacks::wire::DeliveryAccepted;
 use crate::id::Named;
 use crate::jobs::act::Nothing;
+use crate::jobs::admit;
 use crate::paging::Paging;
 use crate::problem::{Problem, ProblemType};
-use crate::wire::{not_own, shape};
+use crate::wire::{check_kind, check_queue, not_own, shape};
 
 /// The largest body.
 const BODY_BYTES: usize = 64 * 1024;
@@ -298,9 +299,14 @@ pub(crate) async fn test(
     let endpoint = find(&api, &name).await?;
     // One of the kinds that it takes: it is sent as all others are.
     let kind = endpoint.kept.kinds.first().map_or(TEST, String::as_str);
+    let queue = endpoint.kept.queues.first().map_or("default", String::as_str);
+    check_kind("kinds", kind)?;
+    check_queue("queues", queue)?;
+    api.check_reach(queue, kind)?;
     let args = serde_json::json!({ "test": true, "endpoint": endpoint.name });
-    let draft = Draft::raw(kind, &args).queue(endpoint.kept.queues.first().map_or("default", String::as_str));
-    let id = api.tenure().enqueue_draft(draft.attempts(1).tag("endpoint.test")).await?.id();
+    let draft = admit::owned(&api, Draft::raw(kind, &args).queue(queue).attempts(1).tag("endpoint.test"));
+    admit::within_quotas(&api, &draft, 1).await?;
+    let id = api.tenure().enqueue_draft(draft).await?.id();
     Ok(DeliveryAccepted::of(id).told(api.site(), id))
 }
 

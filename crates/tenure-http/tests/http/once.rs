@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use tenure::Name;
 use tenure::records::{Document, NewValue, Only, Put, RecordsAsk, Writes};
 
 use crate::asking::{Service, Told};
@@ -39,6 +40,25 @@ async fn what_is_sent_again_under_its_key_is_done_once() {
     assert!(other.id() != first.id() && jobs(&service).await == 2);
     service.advance(Duration::from_secs(25 * 3600));
     assert_ne!(post(&service, "/v1/jobs", "order-7", JOB).await.id(), first.id(), "a day is over");
+}
+
+/// A client could otherwise fill the store with records of requests that are never accepted.
+#[tokio::test]
+async fn a_request_that_is_invalid_leaves_no_record() {
+    let service = Service::new();
+    let jobs = format!(r#"{{"jobs":[{JOB},{{"kind":"k","args":[1e400]}}]}}"#);
+    for _ in 0..2 {
+        let told = post(&service, "/v1/jobs/batch", "k", &jobs).await;
+        assert_eq!(told.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", told.text);
+    }
+    let each = r#"{"atomic":false,"jobs":[{"kind":"tenure.bulk"},{"kind":"k","queue":"apps"}]}"#;
+    let told = post(&service, "/v1/jobs/batch", "each", each).await.json();
+    assert_eq!((&told["items"][0]["status"], &told["items"][1]["status"]), (&json!(422), &json!(422)));
+    let shelf = Name::new("shelf", "idempotency").unwrap();
+    let page = service.tenure().store().records(RecordsAsk::of(shelf)).await.unwrap();
+    assert_eq!(page.records.len(), 0);
+    let good = post(&service, "/v1/jobs/batch", "k", &format!(r#"{{"jobs":[{JOB}]}}"#)).await;
+    assert_eq!(good.status, StatusCode::ACCEPTED, "{}", good.text);
 }
 
 #[tokio::test]

@@ -296,6 +296,23 @@ async fn an_endpoint_is_tried_changed_and_removed() {
     receiver.has(1).await;
 }
 
+/// A test must not run a program, which only the routes for programs do.
+#[tokio::test]
+async fn a_test_of_an_endpoint_for_programs_makes_no_job() {
+    let (place, receiver) = (Place::new(), Receiver::new().await);
+    let serving = serving(&place).await;
+    for (name, queue, kind, field) in
+        [("one", "jobs", "apps.report", "kinds"), ("two", "apps", "bill", "queues")]
+    {
+        let ask =
+            json!({ "name": name, "url": receiver.url, "queues": [queue], "kinds": [kind] }).to_string();
+        assert_eq!(serving.ask("POST", "/v1/endpoints", &ask).await.0, 201);
+        let (status, told) = serving.ask("POST", &format!("/v1/endpoints/{name}/test"), "").await;
+        assert_eq!((status, &told["field"]), (422, &json!(field)), "{told}");
+    }
+    assert_eq!(serving.ask("GET", "/v1/jobs", "").await.1["items"], json!([]));
+}
+
 /// Its headers are never shown again, so a client that may change the URL must not read them at a server of its own.
 #[tokio::test]
 async fn an_endpoint_that_moves_to_another_origin_takes_no_headers_along() {

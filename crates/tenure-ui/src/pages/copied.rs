@@ -5,14 +5,16 @@ use serde_json::Value;
 
 use super::job_new::is_reserved;
 use crate::parts::text;
+use crate::tree::written;
 use crate::visit::Visit;
 
 /// Each is copied by itself, so that nobody who reads a job enqueues another.
 pub(super) fn of_job(visit: &Visit, job: &Value) -> Markup {
     let (id, kind, queue) = (text(job, "id"), text(job, "kind"), text(job, "queue"));
     let server = &visit.server;
-    let body = serde_json::json!({ "kind": kind, "queue": queue, "args": job["args"] }).to_string();
-    let args = job["args"].to_string();
+    let args = written(job, "args");
+    let [kind_text, queue_text] = [kind, queue].map(|name| Value::from(name).to_string());
+    let body = format!("{{\"args\":{args},\"kind\":{kind_text},\"queue\":{queue_text}}}");
     let reads = [
         ("as-curl", "curl", format!("curl {server}/v1/jobs/{id}\n")),
         ("as-line", "Command line", format!("tenure job get {id} --url {server}\n")),

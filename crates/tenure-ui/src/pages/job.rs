@@ -12,10 +12,12 @@ use crate::acts::back;
 use crate::asking::{Trouble, encoded};
 use crate::ids;
 use crate::layout;
+use crate::masked::HIDDEN;
 use crate::parts::{
-    self, between, button, json, list, part, proof, short, span, state, text, time, unread, whole_id,
+    self, between, button, json, json_of, list, part, proof, short, span, state, text, time, unread, whole_id,
 };
 use crate::said::sentence;
+use crate::tree::written;
 use crate::visit::Visit;
 
 /// `GET jobs/{id}`
@@ -95,8 +97,8 @@ async fn body(visit: &Visit, id: &str, shown: Shown) -> Result<Markup, Trouble> 
             }
             section.card { (part(&attempts, |all| html! { div.wide tabindex="0" role="region" aria-label="Attempts" { (attempt_table(visit, list(all, "items"))) } })) }
             div.columns {
-                section.card { h2 { "Args" } (json(&job["args"])) }
-                section.card { h2 { "Result" } (json(&job["result"])) }
+                section.card { h2 { "Args" } (json_of(&job, "args")) }
+                section.card { h2 { "Result" } (json_of(&job, "result")) }
                 @if job["meta"].as_object().is_some_and(|meta| !meta.is_empty()) {
                     section.card { h2 { "Metadata" } (json(&job["meta"])) }
                 }
@@ -153,7 +155,7 @@ fn called_off(visit: &Visit, id: &str, job: &Value) -> Markup {
 
 /// Whether something of it is hidden.
 fn has_hidden(job: &Value) -> bool {
-    ["args", "result", "meta", "error"].iter().any(|part| job[*part].to_string().contains(job_new::HIDDEN))
+    ["args", "result", "meta", "error"].iter().any(|part| written(job, part).contains(HIDDEN))
 }
 
 /// What is hidden is shown to whoever asks for it and may: it is written down.

@@ -11,12 +11,13 @@ use super::calendar::{instant, minute, shown_minute};
 use crate::asking::{Trouble, encoded};
 use crate::ids;
 use crate::layout;
+use crate::masked::{HIDDEN, has_hidden};
 use crate::parts::{list, proof, text};
 use crate::secret;
+use crate::tree::{large, with};
 use crate::visit::Visit;
 
-/// What stands where something is hidden.
-pub(super) const HIDDEN: &str = "(hidden)";
+/// Name of the field for args, which messages also use.
 const ARGS: &str = "Args";
 
 /// What is filled in.
@@ -47,12 +48,16 @@ impl Drafted {
     }
 
     fn like(job: &Value) -> Self {
-        let args = serde_json::to_string_pretty(&job["args"]).unwrap_or_default();
+        let args = match large(job, "args") {
+            Some(text) => text.to_owned(),
+            None if job["args"].is_null() => String::new(),
+            None => serde_json::to_string_pretty(&job["args"]).unwrap_or_default(),
+        };
         let tags: Vec<&str> = list(job, "tags").iter().filter_map(Value::as_str).collect();
         Self {
             kind: text(job, "kind").to_owned(),
             queue: text(job, "queue").to_owned(),
-            args: if job["args"].is_null() { String::new() } else { args },
+            args,
             priority: job["priority"]
                 .as_i64()
                 .filter(|priority| *priority != 0)
@@ -79,9 +84,9 @@ impl Drafted {
     pub(crate) fn ask(&self, visit: &Visit) -> Result<String, Trouble> {
         let refuse = |detail: String| Trouble::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid job", &detail);
         let args = if self.args.is_empty() { "null" } else { &self.args };
-        let read: Value = serde_json::from_str(args)
-            .map_err(|error| refuse(format!("{ARGS} are not valid JSON: {error}.")))?;
-        if has_hidden(&read) {
+        let is_masked =
+            has_hidden(args).map_err(|error| refuse(format!("{ARGS} are not valid JSON: {error}.")))?;
+        if is_masked {
             return Err(refuse(format!("{ARGS} contain {HIDDEN}. Replace it with the real value.")));
         }
         let mut ask = json!({ "kind": self.kind });
@@ -99,8 +104,7 @@ impl Drafted {
         if !tags.is_empty() {
             ask["tags"] = json!(tags);
         }
-        let ask = ask.to_string();
-        Ok(format!("{},\"args\":{args}}}", ask.trim_end_matches('}')))
+        Ok(with(&ask, "args", args))
     }
 
     fn due_at(&self, visit: &Visit) -> Result<Timestamp, Trouble> {
@@ -124,16 +128,6 @@ pub(super) fn is_reserved(job: &Value) -> bool {
     let [kind, queue] = ["kind", "queue"].map(|name| text(job, name));
     let is_programs = kind.strip_prefix(SET).is_some_and(|rest| rest.starts_with('.')) || queue == SET;
     is_programs || [kind, queue].iter().any(|name| name.starts_with("tenure."))
-}
-
-/// Whether some text in it is what stands for something hidden.
-fn has_hidden(args: &Value) -> bool {
-    match args {
-        Value::String(text) => text == HIDDEN,
-        Value::Array(all) => all.iter().any(has_hidden),
-        Value::Object(all) => all.values().any(has_hidden),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }
 
 /// In which field that is what is wrong, by the words with which it is told.

@@ -1,9 +1,10 @@
 //! What an attempt has logged, from its end.
 
 use std::io;
+use std::mem;
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::Path;
 use axum::http::Method;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -13,7 +14,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use crate::ansi::pieces;
-use crate::asking::{Trouble, encoded};
+use crate::asking::{Held, Trouble, encoded};
 use crate::layout::failed;
 use crate::parts::text;
 use crate::visit::Visit;
@@ -128,7 +129,7 @@ impl Lines {
             through += page.lines.len();
             page.lines.retain(|line| sought.means(text(line, "text")));
             if !page.lines.is_empty() {
-                visit.hold(page.bytes);
+                visit.hold(page.held);
                 lines.append(&mut page.lines);
             }
             after = page.after;
@@ -143,8 +144,7 @@ struct Page {
     lines: Vec<Value>,
     /// Position of the next page, if there is one.
     after: Option<String>,
-    /// The answer, which counts as memory of the client.
-    bytes: Bytes,
+    held: Held,
 }
 
 fn path(id: &str, delivery: u64) -> String {
@@ -158,11 +158,11 @@ async fn after_line(visit: &Visit, id: &str, delivery: u64, after: &str) -> Resu
 }
 
 async fn some(visit: &Visit, path: &str) -> Result<Page, Trouble> {
-    let (mut found, bytes) = visit.fetch(Method::GET, path, String::new()).await?;
+    let (mut found, held) = visit.fetch(Method::GET, path, String::new()).await?;
     let next = text(&found, "next_after").to_owned();
-    let lines = if let Value::Array(lines) = found["items"].take() { lines } else { Vec::new() };
+    let lines = found["items"].as_array_mut().map(mem::take).unwrap_or_default();
     let after = (lines.len() >= PAGE).then_some(next);
-    Ok(Page { lines, after, bytes })
+    Ok(Page { lines, after, held })
 }
 
 /// The lines, and the way to those that are not shown.
@@ -258,7 +258,7 @@ pub(crate) async fn raw(visit: Visit, Path(id): Path<String>) -> Response {
             let Some(page) = page else { return Ok(None) };
             let written = written(&page.lines);
             let Some(after) = page.after else { return Ok(Some((written, None))) };
-            drop(page.bytes);
+            drop(page.held);
             let next = after_line(&visit, &id, delivery, &after).await;
             next.map(|next| Some((written, Some(next)))).map_err(|trouble| io::Error::other(trouble.detail))
         }

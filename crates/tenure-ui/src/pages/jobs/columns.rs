@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::asking::encoded;
 use crate::parts::{between, list, span, text, time};
+use crate::tree::written;
 use crate::visit::Visit;
 
 /// A column: how it is called in addresses and by people, whether it is shown unless somebody chooses, and whether numbers
@@ -106,7 +107,7 @@ pub(super) fn cell(visit: &Visit, column: &Column, job: &Value) -> Markup {
             html! { td { @if job["schedule"].is_string() { a.plain href=(to("schedules", "schedule")) { (text(job, "schedule")) } } } }
         }
         "args" => {
-            html! { td.says { code { (job["args"].to_string().chars().take(ARGS_CHARS).collect::<String>()) } } }
+            html! { td.says { code { (written(job, "args").chars().take(ARGS_CHARS).collect::<String>()) } } }
         }
         _ => html! { td.says { (says(job)) } },
     }
