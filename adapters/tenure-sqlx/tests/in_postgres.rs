@@ -69,6 +69,11 @@ async fn a_job_lives_or_dies_with_the_transaction_that_enqueued_it_and_ends_with
         assert_eq!(state, StateName::Succeeded);
     }
     assert_eq!(effects(&rig.pool).await, [1, 7]);
+    // Nothing tells a store of a rollback. The attempt did not fail, although the worker settled it without knowing.
+    let totals = rig.tenure.totals();
+    let of_kind = totals.jobs.values().flat_map(|kinds| kinds.values()).next().unwrap();
+    let ended: Vec<_> = of_kind.ran.iter().map(|(outcome, took)| (*outcome, took.count())).collect();
+    assert_eq!((of_kind.enqueued, ended), (2, vec![("succeeded", 1)]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -195,6 +195,12 @@ impl Settlement {
         })
     }
 
+    /// Returns the settlement of an attempt that has completed its job in a transaction of its own.
+    #[must_use]
+    pub fn committed(self) -> Self {
+        Self { next: Next::Succeed, spent: None, failure: None, output: None, ..self }
+    }
+
     /// Returns the same settlement with an error that people see, although it costs no attempt.
     #[must_use]
     pub fn because(self, failure: Failure) -> Self {

@@ -66,10 +66,15 @@ async fn enqueue(
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
+    let enqueued = jobs.clone();
     let prepared = joint.prepare(TxnRequest::Enqueue { jobs, given }).await?;
     let answer = transaction.ask(&joint.statement(&prepared)?).await?;
     match joint.answered(&prepared, &answer)? {
-        Enqueued::Stored(accepted) => Ok(accepted),
+        Enqueued::Stored(accepted) => {
+            // Nothing tells whether the transaction commits.
+            tenure.count_enqueued(&enqueued, &accepted);
+            Ok(accepted)
+        }
         Enqueued::Refused { index, refusal } => Err(Error::Refused { index, refusal }),
     }
 }

@@ -207,14 +207,18 @@ impl Tenure {
         Ok(accepted[0])
     }
 
+    /// Counts new jobs for the metrics.
+    pub(crate) fn count_enqueued(&self, batch: &[NewJob], accepted: &[Accepted]) {
+        let is_new = |accepted: &Accepted| matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. });
+        let new = batch.iter().zip(accepted).filter(|(_, accepted)| is_new(accepted));
+        self.heap().enqueued(new.map(|(job, _)| job), self.now());
+    }
+
     /// Every job of the batch has its id, so that repeating what may have been done is harmless.
     async fn insist(&self, batch: Vec<NewJob>) -> Result<Vec<Accepted>, Error> {
         match until_known(|| self.store().enqueue(batch.clone())).await? {
             Enqueued::Stored(accepted) => {
-                let is_new =
-                    |accepted: &Accepted| matches!(accepted, Accepted::New(_) | Accepted::Replaced { .. });
-                let new = batch.iter().zip(&accepted).filter(|(_, accepted)| is_new(accepted));
-                self.heap().enqueued(new.map(|(job, _)| job), self.now());
+                self.count_enqueued(&batch, &accepted);
                 Ok(accepted)
             }
             Enqueued::Refused { index, refusal } => Err(Error::Refused { index, refusal }),

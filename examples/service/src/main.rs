@@ -41,7 +41,11 @@ impl App {
     /// Opens the database once for your tables and once for the job queue.
     async fn open(database: &str) -> Result<Self, AnyError> {
         let pool = PgPool::connect(database).await?;
-        sqlx::query(SCHEMA).execute(&pool).await?;
+        let mut tx = pool.begin().await?;
+        // Two instances may start at once, and then `CREATE TABLE IF NOT EXISTS` alone can fail.
+        sqlx::query("SELECT pg_advisory_xact_lock(1)").execute(&mut *tx).await?;
+        sqlx::query(SCHEMA).execute(&mut *tx).await?;
+        tx.commit().await?;
         let tenure = OpenOptions::new().measured().open(database).await?;
         Ok(Self { tenure, pool })
     }

@@ -66,9 +66,9 @@ pub(crate) async fn trigger(
     if !api.reach().is_whole() || ask.args.is_some() {
         let timer = there(&api, &name).await?;
         if let Some(args) = ask.args.as_deref() {
-            let job = &timer.agreed.job;
-            api.check_program(&name, job.queue.as_str(), job.kind.as_str())?;
-            admit::check_args(&api, &job.kind, args).await?;
+            let kind = &timer.agreed.job.kind;
+            api.check_program(&name, kind.as_str())?;
+            admit::check_args(&api, kind, args).await?;
         }
     }
     let mut trigger = api.tenure().timers().trigger(name.as_str());

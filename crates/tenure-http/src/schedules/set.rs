@@ -99,11 +99,11 @@ pub(super) async fn acted(
 async fn check_job(api: &Api, name: &Name, job: &mut Submit) -> Result<(), Problem> {
     let within = |problem: Problem| problem.with("field", "job");
     admit::check(api, job).await.map_err(within)?;
+    api.check_program(name, &job.kind)?;
     // An invalid name is reported with the other fields.
     let Ok(queue) = job.queue.as_deref().map_or_else(|| Ok(QueueName::default()), QueueName::new) else {
         return Ok(());
     };
-    api.check_program(name, queue.as_str(), &job.kind)?;
     api.admit_queue(&queue).await.map_err(within)
 }
 
@@ -164,7 +164,7 @@ pub(crate) async fn patch(
         };
         api.check_reach(changed.job.queue.as_str(), changed.job.kind.as_str())?;
         if patch.job.is_some() {
-            api.check_program(&name, changed.job.queue.as_str(), changed.job.kind.as_str())?;
+            api.check_program(&name, changed.job.kind.as_str())?;
         }
         check(&api, Some(&timer), &headers)?;
         api.admit_queue(&changed.job.queue).await?;

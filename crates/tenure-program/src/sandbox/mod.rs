@@ -121,7 +121,12 @@ impl Confined {
         // Before the user changes: root can open each path for its rule.
         self.sandboxes.iter().try_for_each(landlock::apply)?;
         let Some(user) = &self.user else { return Ok(()) };
-        user.assume().map_err(|error| format!("cannot become user {}: {error}", user.name))
+        let unknown = |error| format!("cannot look up the folder of the program: {error}");
+        let folder = std::env::current_dir().map_err(unknown)?;
+        user.assume().map_err(|error| format!("cannot become user {}: {error}", user.name))?;
+        // Root entered it. Relative paths would let the user reach files below folders that this user cannot enter.
+        std::env::set_current_dir(&folder)
+            .map_err(|error| format!("user {} cannot enter {}: {error}", user.name, folder.display()))
     }
 
     /// Removes the cgroup of a program that has not begun.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::{Attempt, AttemptEnd, Job, JobId, Keep, Key, Kind, Name, Retention, StateName};
-use tenure_store::{Accepted, Filter, Order, PageAsk, TimerOutcome};
+use tenure_store::{Accepted, Filter, Order, PageAsk, TimerOutcome, Values};
 
 use super::asking::{Apps, Info, NEWEST};
 use super::offer::{Offer, Sort, Standing, kind_of};
@@ -153,7 +153,7 @@ impl Apps<'_> {
     /// Deletes the ended jobs of a triggered app that are older than its last runs. Keeps jobs that have not ended, or did so
     /// within the last minute. Returns the number of deleted jobs.
     ///
-    /// Jobs for which [`is_run`] is false do not count as runs.
+    /// Jobs for which [`is_run`] is false do not count as runs. They are deleted beyond the same number.
     ///
     /// # Errors
     /// A fault.
@@ -163,7 +163,7 @@ impl Apps<'_> {
             states: vec![StateName::Succeeded, StateName::Failed, StateName::Cancelled],
             ..Filter::default()
         };
-        let (mut left, mut after, mut forgotten) = (last, None, 0);
+        let (mut left, mut after, mut forgotten) = ([last; 2], None, 0);
         let over = self.tenure.now().before(READABLE);
         loop {
             let ask = PageAsk {
@@ -171,17 +171,17 @@ impl Apps<'_> {
                 order: NEWEST,
                 after: after.take(),
                 at_most: LOOKED_AT,
+                values: Values::Omitted,
                 ..PageAsk::default()
             };
             let page = self.tenure.jobs().page(ask).await?;
             let is_over = |job: &&Job| job.state.ended().is_some_and(|at| at < over);
             let is_old = |job: &&Job| {
-                if left == 0 {
-                    return true;
-                }
                 // Forged jobs must not push runs out of the history.
-                left -= usize::from(is_run(job));
-                false
+                let left = &mut left[usize::from(is_run(job))];
+                let is_old = *left == 0;
+                *left = left.saturating_sub(1);
+                is_old
             };
             let old: Vec<JobId> = page.jobs.iter().filter(is_old).filter(is_over).map(|job| job.id).collect();
             if !old.is_empty() {

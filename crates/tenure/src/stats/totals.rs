@@ -36,7 +36,7 @@ pub struct Totals {
 /// Counters of one kind in one queue.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JobTotals {
-    /// Jobs enqueued through this process.
+    /// Jobs enqueued through this process, also within transactions that were rolled back later.
     pub enqueued: u64,
     /// Wait between due time and grant through this process, in seconds.
     pub waited: Histogram,

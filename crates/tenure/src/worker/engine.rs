@@ -229,7 +229,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         look: &mut Look,
     ) -> Result<(), Fault> {
         let UnderWay { mut settling, asked, calls, .. } = self.running.under_way.remove(which);
-        let Answered { sent, turn } = match answer {
+        let Answered { sent, mut turn } = match answer {
             Ok(answered) => answered,
             Err(fault) => {
                 settling.append(&mut self.running.decided);
@@ -238,6 +238,9 @@ impl<App: Send + Sync + 'static> Engine<App> {
             }
         };
         self.holding.remove(settling.iter().map(|decided| &decided.control));
+        for (decided, settled) in settling.iter_mut().zip(&mut turn.settled) {
+            decided.take_in(settled);
+        }
         let now = self.tenure.now();
         for (Decided { settlement, job, .. }, settled) in settling.iter().zip(&turn.settled) {
             self.running.tally.count(*settled);

@@ -3,8 +3,8 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tenure_core::{Job, Settlement};
-use tenure_store::{Clock, Fault, Moment, ParkedClaim, Reserve, Store, Turn, Want, park};
+use tenure_core::{Job, Settlement, StateName};
+use tenure_store::{Clock, Fault, Moment, ParkedClaim, Reserve, Settled, Store, Turn, Want, park};
 
 use super::control::Control;
 use super::reports::Reports;
@@ -15,6 +15,17 @@ pub(super) struct Decided {
     pub(super) control: Arc<Control>,
     /// The job as it was granted.
     pub(super) job: Arc<Job>,
+}
+
+impl Decided {
+    /// Corrects the outcome of an attempt that has completed its job in a transaction of its own. It was settled as if the
+    /// transaction had not committed, and the store answers that the attempt has ended already.
+    pub(super) fn take_in(&mut self, settled: &mut Settled) {
+        if *settled == Settled::Repeated && self.control.is_completed() {
+            self.settlement = self.settlement.clone().committed();
+            *settled = Settled::Done(StateName::Succeeded);
+        }
+    }
 }
 
 /// A round trip that is under way: what it settles, what it asks for, and its answer to come.

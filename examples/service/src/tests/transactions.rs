@@ -13,7 +13,7 @@ use super::test_server;
 type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 const TABLES: [&str; 3] = [
-    "CREATE TABLE account (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, reminded boolean NOT NULL DEFAULT false)",
+    "CREATE TABLE account (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, reminded boolean NOT NULL DEFAULT false, welcome_job text)",
     "CREATE TABLE entry (amount bigint NOT NULL)",
     "CREATE TABLE total (cents bigint NOT NULL)",
 ];
@@ -72,6 +72,25 @@ async fn each_account_has_its_own_welcome() -> Outcome {
     tx.commit().await?;
     let jobs: u64 = tenure.counts().await?.iter().map(|count| count.jobs).sum();
     assert_eq!(jobs, 3);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_keeps_the_id_of_its_job() -> Outcome {
+    let (tenure, pool, _) = open().await?;
+    let mut tx = pool.begin().await?;
+    let job = tenure.new_id();
+    let insert = "INSERT INTO account (welcome_job) VALUES ($1) RETURNING id";
+    let user: i64 = sqlx::query_scalar(insert).bind(job.to_string()).fetch_one(&mut *tx).await?;
+    tenure.enqueue(Welcome { user }).id(job).within(take_part(&mut tx)).await?;
+    tx.commit().await?;
+    let job: String = sqlx::query_scalar("SELECT welcome_job FROM account").fetch_one(&pool).await?;
+    let state = match tenure.jobs().get(job.parse()?).await {
+        Ok(job) => job.state.name(tenure.now()).to_string(),
+        Err(Error::NotFound(_)) => "deleted".to_owned(),
+        Err(error) => return Err(error.into()),
+    };
+    assert_eq!(state, "queued");
     Ok(())
 }
 
