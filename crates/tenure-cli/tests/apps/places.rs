@@ -161,3 +161,25 @@ fn the_state_of_a_host_under_another_name_is_not_copied_for_another_user() {
     let ran = stand.app_at(db, &["run", "--wait", "work"]);
     assert!(ran.code == 0 && ran.out.contains("nobody"), "{}", words(&ran));
 }
+
+/// Root enters the folder of a program before the program gets its user.
+#[test]
+fn a_program_in_place_does_not_start_in_a_folder_that_its_user_cannot_reach() {
+    if !is_root() {
+        return;
+    }
+    let toml = "[triggered.leak]\nfolder = \"y\"\ncommand = [\"cat\", \"key\"]\n";
+    let stand = Stand::of(&[("triggered/work/run.sh", "id -un"), ("tenure.toml", toml)]);
+    open(&stand);
+    let closed = stand.root.path().join("closed");
+    fs::create_dir_all(closed.join("app")).unwrap();
+    fs::write(closed.join("app/key"), "canary").unwrap();
+    std::os::unix::fs::symlink(closed.join("app"), stand.folder().join("y")).unwrap();
+    let _host = stand.host(&["--user", "nobody"]);
+    let ran = stand.app(&["run", "--wait", "leak"]);
+    assert!(ran.code == 0 && words(&ran).contains("canary"), "a reachable folder: {}", words(&ran));
+    mode(&closed, 0o700);
+    let ran = stand.app(&["run", "--wait", "leak"]);
+    let all = words(&ran);
+    assert!(ran.code != 0 && !all.contains("canary") && all.contains("cannot enter"), "{all}");
+}
