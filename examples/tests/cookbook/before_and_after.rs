@@ -43,7 +43,7 @@ async fn remind_debtors(run: Run<Arc<Mailer>>, _job: RemindDebtors) -> Result<()
 }
 
 async fn enqueue(tenure: &Tenure) -> Result<JobId, Error> {
-    tenure.enqueue(SendInvoice { invoice: 42 }).await?;
+    tenure.enqueue(SendInvoice { invoice: 42 }).attempts(5).await?;
 
     let in_an_hour = Duration::from_secs(3600);
     let id = tenure.enqueue(SendInvoice { invoice: 43 }).after(in_an_hour).attempts(5).await?.id();
