@@ -86,7 +86,7 @@ async fn a_change_that_is_done_is_reported_as_done_without_memory_for_its_answer
     let job = format!(r#"{{"kind":"echo","delay_seconds":3600,"args":{args}}}"#);
     let answer = site.ask(&format!("PUT /v1/jobs/{ID}"), JSON, &job).await;
     assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
-    let _held = (unread(&site, 50).await, unread(&site, 36).await);
+    let _held = (unread(&site, 50).await, unread(&site, 39).await);
     let answer = site.act(&format!("/ui/jobs/{ID}/cancel"), "", &format!("token={token}")).await;
     assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
 }
