@@ -6,6 +6,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tenure::{Candidate, Condition, Failure, Filter, Invalid, JobRecord, Timestamp};
 
+use crate::values::json_value;
+
 /// What is shown instead.
 pub(crate) const HIDDEN: &str = "(hidden)";
 /// Replaces the error of a job from an encrypted store where it would leave the store unencrypted: in events and traces.
@@ -90,7 +92,7 @@ impl Hiding {
     /// surrogate pair, is hidden as a whole.
     pub(crate) fn json(&self, text: Option<Box<RawValue>>) -> Option<Box<RawValue>> {
         let text = text?;
-        let Ok(mut value) = serde_json::from_str::<Value>(text.get()) else {
+        let Ok(mut value) = json_value(text.get()) else {
             return serde_json::value::to_raw_value(HIDDEN).ok();
         };
         if !self.hide(&mut value) {
@@ -422,6 +424,8 @@ mod tests {
         let deep = shown(r#"[{"user":{"apiToken":{"x":["s1"]},"name":"ada"}},"url?secret=s2&x=1"]"#);
         assert!(!deep.contains("s1") && !deep.contains("s2") && deep.contains("ada"), "{deep}");
         assert!(deep.contains("x=1"), "{deep}");
+        let nested = shown(r#"[{"pin":1},{"$serde_json::private::RawValue":"[{},{}]"}]"#);
+        assert_eq!(nested, r#"[{"pin":"(hidden)"},{"$serde_json::private::RawValue":"[{},{}]"}]"#);
     }
 
     #[test]

@@ -27,12 +27,17 @@ pub struct ResponseMemory(Memory, Client);
 
 /// Memory that counts against a client until this is dropped.
 #[derive(Debug)]
-pub struct HeldMemory {
-    _loan: Loan,
+pub struct HeldMemory(Loan);
+
+impl HeldMemory {
+    /// Gives memory back, except for so many bytes.
+    pub fn shrink(&mut self, bytes: usize) {
+        self.0.shrink(bytes);
+    }
 }
 
 impl ResponseMemory {
-    /// Takes so many bytes more, if the client stays within its bounds.
+    /// Takes so many bytes more, if the client stays within its bounds. As few bytes as those of a small body do not count.
     ///
     /// # Errors
     ///
@@ -40,8 +45,21 @@ impl ResponseMemory {
     pub fn take(&self, bytes: usize) -> Result<HeldMemory, Problem> {
         let Self(memory, client) = self;
         let mut loan = memory.lend(client.clone());
-        loan.grow(bytes)?;
-        Ok(HeldMemory { _loan: loan })
+        if bytes > FREE_BYTES {
+            loan.grow(bytes)?;
+        }
+        Ok(HeldMemory(loan))
+    }
+
+    /// Takes so many bytes more for the response to a change, also beyond the bounds: the change is done already.
+    #[must_use]
+    pub fn take_for_change(&self, bytes: usize) -> HeldMemory {
+        let Self(memory, client) = self;
+        let mut loan = memory.lend(client.clone());
+        if bytes > FREE_BYTES {
+            loan.set(bytes);
+        }
+        HeldMemory(loan)
     }
 }
 
@@ -70,6 +88,8 @@ fn is_free(response: &Response) -> bool {
 /// Returns a response that holds memory of its client until it is sent. If the memory does not suffice, the response is
 /// refused. The response to a change then keeps its status and headers, but gets a small body.
 pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, mut response: Response) -> Response {
+    // The tree of values of a small body can be large.
+    response.extensions_mut().insert(ResponseMemory(memory.clone(), client.clone()));
     if is_free(&response) || response.extensions().get::<SharedBody>().is_some() {
         return response;
     }
@@ -86,7 +106,7 @@ pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, mut resp
             Ok(loan)
         }
         None => {
-            let mut loan = memory.lend(client.clone());
+            let mut loan = memory.lend(client);
             let goes_beyond = is_change && short.is_none();
             let taken = if goes_beyond { loan.grow_for_change(size) } else { loan.grow(size) };
             taken.map(|()| loan)
@@ -95,7 +115,6 @@ pub(crate) fn counted(memory: &Memory, client: Client, is_change: bool, mut resp
     match loan {
         Ok(loan) => {
             let counting = Counting::Whole(Arc::new(loan));
-            response.extensions_mut().insert(ResponseMemory(memory.clone(), client));
             response.map(|body| Body::new(Counted { body, counting }))
         }
         Err(lack) if is_change => shortened(response, short, lack),
@@ -242,6 +261,23 @@ mod tests {
         assert_eq!(memory.used(), 0);
         let small = counted(&memory, client(), false, Body::from(vec![b' '; FREE_BYTES]).into_response());
         assert_eq!((small.status(), memory.used()), (StatusCode::OK, 0));
+    }
+
+    #[tokio::test]
+    async fn values_of_a_small_response_count() {
+        let memory = Transfer::of(256).responses;
+        let small = counted(&memory, client(), false, "[[],[]]".into_response());
+        let of_client = small.extensions().get::<ResponseMemory>().unwrap();
+        assert!(of_client.take(FREE_BYTES).is_ok());
+        assert_eq!(memory.used(), 0);
+        let mut held = of_client.take(25 * MIB).unwrap();
+        assert!(of_client.take(MIB).is_err() && of_client.take(FREE_BYTES).is_ok());
+        let of_change = of_client.take_for_change(MIB);
+        assert_eq!(memory.used(), 26 * MIB);
+        drop(of_change);
+        held.shrink(MIB);
+        held.shrink(2 * MIB);
+        assert_eq!((memory.used(), of_client.take(MIB).is_ok()), (MIB, true));
     }
 
     async fn text(response: Response) -> String {

@@ -254,6 +254,13 @@ impl Loan {
         Ok(())
     }
 
+    /// Gives bytes back, if the loan has more than so many.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        if bytes < self.bytes {
+            self.set(bytes);
+        }
+    }
+
     /// Sets the loan to exactly this many bytes, even beyond the bounds. The response has taken about as many before its
     /// body was made.
     pub(crate) fn set(&mut self, bytes: usize) {

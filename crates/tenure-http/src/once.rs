@@ -218,6 +218,11 @@ impl Once {
             );
         }
         let answers: Each = answers.into_values().collect();
+        // No request with this input can have enqueued anything.
+        if is_first && answers.iter().all(is_invalid) {
+            self.forget(tenure, version).await;
+            return Ok((answers, false));
+        }
         let refused = (0..answers.len()).filter(|index| answers[*index].is_err()).collect();
         let id =
             |(answer, id): (&Result<Accepted, Problem>, &JobId)| answer.as_ref().map_or(*id, |it| it.id());
@@ -291,6 +296,10 @@ impl Note {
     fn replay(self) -> Did {
         Did { accepted: self.jobs.into_iter().map(Accepted::Repeated).collect(), replayed: true }
     }
+}
+
+fn is_invalid(answer: &Result<Accepted, Problem>) -> bool {
+    answer.as_ref().is_err_and(|problem| problem.problem_type() == ProblemType::Validation)
 }
 
 /// Under which id a job is made.

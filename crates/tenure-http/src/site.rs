@@ -1,12 +1,13 @@
 //! The address of mounted routes: how a client reaches them, and which of them exist.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::OriginalUri;
 use axum::http::header::{HOST, HeaderMap};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
+use serde_json::value::RawValue;
 use tenure::JobId;
 
 use crate::answer::OPERATION_LOCATION;
@@ -67,11 +68,11 @@ impl Site {
     /// The document of a job, with the fields that are shown here.
     pub(crate) fn text(&self, document: &JobDocument) -> Vec<u8> {
         let Some(fields) = &self.fields else { return serde_json::to_vec(document).unwrap_or_default() };
-        let mut value = serde_json::to_value(document).unwrap_or_default();
-        if let Some(object) = value.as_object_mut() {
-            object.retain(|name, _| fields.contains(name));
-        }
-        serde_json::to_vec(&value).unwrap_or_default()
+        let text = serde_json::to_string(document).unwrap_or_default();
+        // Args and results stay text: a tree of them could be large.
+        let mut shown: BTreeMap<&str, &RawValue> = serde_json::from_str(&text).unwrap_or_default();
+        shown.retain(|name, _| fields.contains(*name));
+        serde_json::to_vec(&shown).unwrap_or_default()
     }
 
     /// Adds the URLs of a job that was accepted: its status page, and a URL that never redirects. Both are absolute if the

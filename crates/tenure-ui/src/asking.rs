@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::request::Builder;
 use axum::http::{Method, Request, StatusCode};
@@ -39,10 +39,17 @@ impl From<Problem> for Trouble {
     }
 }
 
-/// The memory of an answer and its tree, which counts against the client until this is dropped.
-pub(crate) struct Held {
-    _bytes: Bytes,
-    _tree: Option<HeldMemory>,
+/// The memory of the tree of an answer, which counts against the client until this is dropped.
+pub(crate) struct Held(Option<HeldMemory>);
+
+impl Held {
+    /// Gives memory back, except for that of a part of the tree or of its text.
+    pub(crate) fn shrink(mut self, bytes: usize) -> Self {
+        if let Some(tree) = &mut self.0 {
+            tree.shrink(bytes);
+        }
+        self
+    }
 }
 
 /// Entries of one page of a list.
@@ -105,6 +112,7 @@ impl Visit {
         path: &str,
         body: String,
     ) -> Result<(Value, Held), Trouble> {
+        let is_change = method != Method::GET;
         let mut request = Request::builder().method(method).uri(path);
         let caller = Caller { source: Source::Dashboard, ..Caller::default() };
         request = request.extension(caller);
@@ -141,8 +149,12 @@ impl Visit {
             let said = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
             return Err(Trouble { status, title: said("title"), detail: said("detail") });
         }
-        let tree = memory.map(|memory| memory.take(size)).transpose()?;
-        Ok((told, Held { _bytes: bytes, _tree: tree }))
+        let tree = match memory {
+            Some(memory) if is_change => Some(memory.take_for_change(size)),
+            Some(memory) => Some(memory.take(size)?),
+            None => None,
+        };
+        Ok((told, Held(tree)))
     }
 
     /// Refuses to change anything on a server that only tells.

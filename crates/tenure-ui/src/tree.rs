@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
+use tenure_http::json_value;
 
 /// Fields whose JSON clients choose.
 const CHOSEN: [&str; 2] = ["args", "result"];
@@ -14,6 +15,8 @@ const CHOSEN: [&str; 2] = ["args", "result"];
 const LARGEST: usize = 1024 * 1024;
 /// Largest tree of such a field in a list. A bulk operation with the most IDs fits into it.
 const LARGEST_IN_LIST: usize = 128 * 1024;
+/// Largest trees of all such fields of one answer, besides the bytes of their text.
+const LARGEST_ALL: usize = 4 * 1024 * 1024;
 /// Letters of a text that a list shows in place of a tree.
 const CUT_CHARS: usize = 200;
 
@@ -26,10 +29,15 @@ pub(crate) struct Tree {
 
 /// Reads an answer. One that is no JSON becomes `null`.
 pub(crate) fn read(text: &[u8]) -> Tree {
-    let mut spared = 0;
-    let answer = Answer { in_list: false, spared: &mut spared };
+    let mut budget = Budget { spared: 0, left: LARGEST_ALL };
+    let answer = Answer { in_list: false, budget: &mut budget };
     let value = answer.deserialize(&mut serde_json::Deserializer::from_slice(text)).unwrap_or_default();
-    Tree { value, bytes: weight(text).saturating_sub(spared) }
+    Tree { value, bytes: weight(text).saturating_sub(budget.spared) }
+}
+
+/// Estimates the memory of values, such as a part of an answer.
+pub(crate) fn size(values: &[Value]) -> usize {
+    values.iter().map(|value| weight(value.to_string().as_bytes())).sum()
 }
 
 /// Returns the JSON of a field as text, also if it is too large for a tree.
@@ -72,29 +80,38 @@ fn weight(text: &[u8]) -> usize {
     bytes
 }
 
-/// Reads a value of an answer.
-struct Answer<'s> {
-    in_list: bool,
+/// Memory for the JSON of one answer that clients have chosen.
+struct Budget {
     /// Memory that no tree takes, because its text was kept.
-    spared: &'s mut usize,
+    spared: usize,
+    /// Memory that further trees can take.
+    left: usize,
+}
+
+/// Reads a value of an answer.
+struct Answer<'b> {
+    in_list: bool,
+    budget: &'b mut Budget,
 }
 
 impl Answer<'_> {
-    /// Reads JSON that a client has chosen into a document.
-    fn choose(&mut self, all: &mut Map<String, Value>, name: String, text: &str) -> serde_json::Result<()> {
+    /// Reads JSON that a client has chosen into a document. Text that is no tree, such as a number beyond a double, stays text.
+    fn choose(&mut self, all: &mut Map<String, Value>, name: String, text: &str) {
         let tree = weight(text.as_bytes());
-        let is_large = match self.in_list {
-            true => tree > LARGEST_IN_LIST,
-            false => tree - text.len() > LARGEST,
-        };
-        if !is_large {
-            all.insert(name, serde_json::from_str(text)?);
-            return Ok(());
+        let more = tree - text.len();
+        let is_large = more > self.budget.left
+            || match self.in_list {
+                true => tree > LARGEST_IN_LIST,
+                false => more > LARGEST,
+            };
+        if !is_large && let Ok(value) = json_value(text) {
+            self.budget.left -= more;
+            all.insert(name, value);
+            return;
         }
         let kept = if self.in_list { text.chars().take(CUT_CHARS).collect() } else { text.to_owned() };
-        *self.spared += tree - kept.len();
+        self.budget.spared += tree - kept.len();
         all.insert(text_of(&name), Value::String(kept));
-        Ok(())
     }
 }
 
@@ -139,7 +156,7 @@ impl<'de> Visitor<'de> for Answer<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Value, A::Error> {
         let mut all = Vec::new();
-        while let Some(value) = values.next_element_seed(Answer { in_list: true, spared: self.spared })? {
+        while let Some(value) = values.next_element_seed(Answer { in_list: true, budget: self.budget })? {
             all.push(value);
         }
         Ok(Value::Array(all))
@@ -150,9 +167,9 @@ impl<'de> Visitor<'de> for Answer<'_> {
         while let Some(name) = map.next_key::<String>()? {
             if CHOSEN.contains(&name.as_str()) {
                 let text: &RawValue = map.next_value()?;
-                self.choose(&mut all, name, text.get()).map_err(A::Error::custom)?;
+                self.choose(&mut all, name, text.get());
             } else {
-                let value = map.next_value_seed(Answer { in_list: self.in_list, spared: self.spared })?;
+                let value = map.next_value_seed(Answer { in_list: self.in_list, budget: self.budget })?;
                 all.insert(name, value);
             }
         }
@@ -197,6 +214,43 @@ mod tests {
         let job = &value["items"][31];
         assert_eq!(job["id"], "7");
         assert_eq!(written(job, "args"), hostile().get(..CUT_CHARS).unwrap());
+    }
+
+    #[test]
+    fn args_with_a_name_that_serde_json_reserves_are_read_as_they_are_written() {
+        let inner = Value::String(hostile()).to_string();
+        for inner in [inner.as_str(), "\"x\""] {
+            let args = format!(r#"{{"$serde_json::private::RawValue":{inner}}}"#);
+            let list = format!(r#"{{"items":[{{"args":{{"a":1}}}},{{"args":{args}}}]}}"#);
+            let items = &read(list.as_bytes()).value["items"];
+            assert_eq!(items[0]["args"]["a"], 1);
+            let shown: String = args.chars().take(CUT_CHARS).collect();
+            assert!(written(&items[1], "args").starts_with(&shown), "{}", items[1]);
+            let job = read(format!(r#"{{"args":{args}}}"#).as_bytes()).value;
+            assert_eq!(written(&job, "args"), args);
+        }
+    }
+
+    #[test]
+    fn args_that_cannot_be_read_stay_text() {
+        for args in ["[1e400]", r#"{"a":"\ud800"}"#] {
+            let list = format!(r#"{{"items":[{{"id":"6"}},{{"id":"7","args":{args}}}]}}"#);
+            let items = &read(list.as_bytes()).value["items"];
+            assert_eq!((&items[0]["id"], written(&items[1], "args")), (&"6".into(), args.into()));
+        }
+    }
+
+    #[test]
+    fn the_trees_of_one_answer_have_a_bound_together() {
+        let one = format!("{}0{}", "{\"\":".repeat(60), "}".repeat(60));
+        let args = format!("[{}0]", format!("{one},").repeat(2));
+        assert!((80_000..LARGEST_IN_LIST).contains(&weight(args.as_bytes())), "{}", weight(args.as_bytes()));
+        let list = format!(r#"{{"items":[{}]}}"#, vec![format!(r#"{{"args":{args}}}"#); 1_000].join(","));
+        let Tree { value, bytes } = read(list.as_bytes());
+        assert!((LARGEST_ALL..2 * LARGEST_ALL).contains(&bytes), "{bytes}");
+        assert_eq!(written(&value["items"][0], "args"), args);
+        assert_eq!(written(&value["items"][999], "args"), args.get(..CUT_CHARS).unwrap());
+        assert!(size(&[value]) < 2 * LARGEST_ALL);
     }
 
     #[test]

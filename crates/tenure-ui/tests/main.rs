@@ -7,6 +7,7 @@ mod cost;
 mod forms;
 mod handy;
 mod health;
+mod memory;
 mod people;
 mod site;
 mod truth;

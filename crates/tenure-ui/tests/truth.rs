@@ -360,7 +360,7 @@ async fn behind_a_proxy_that_takes_a_prefix_off_links_lead_through_it() {
     let server = Server::bind(&tenure, options).await.unwrap();
     let pages = Dashboard::over(&tenure, server.contract()).behind("/jobs-admin/").mounted();
     let server = server.merge(pages);
-    let site = Site { at: server.address(), tenure };
+    let site = Site { at: server.address(), api: server.contract(), tenure };
     tokio::spawn(server.run(std::future::pending()));
     for at in ["/", "/ui"] {
         assert!(site.get(at).await.contains("location: /jobs-admin/ui/\r\n"), "{at}");

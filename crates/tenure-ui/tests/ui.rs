@@ -333,7 +333,7 @@ async fn a_page_of_many_small_values_cannot_hold_more_than_the_memory_of_its_cli
         site.ask("POST /v1/claim", json, r#"{"queues":["mail"],"name":"w","lease_seconds":600}"#).await;
     let claimed: serde_json::Value = serde_json::from_str(claimed.split_once("\r\n\r\n").unwrap().1).unwrap();
     for part in 0..10 {
-        let lines = vec!["x".repeat(400); 1_000];
+        let lines = vec!["x".repeat(600); 1_000];
         let said = serde_json::json!({ "token": claimed["jobs"][0]["token"], "first": part * 1_000 + 1, "lines": lines });
         let answer = site.ask(&format!("POST /v1/jobs/{ID}/logs"), json, &said.to_string()).await;
         assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
@@ -696,7 +696,7 @@ async fn it_works_under_any_prefix() {
         o
     });
     let server = server.await.unwrap().merge(app);
-    let site = Site { at: server.address(), tenure };
+    let site = Site { at: server.address(), api: server.contract(), tenure };
     tokio::spawn(server.run(std::future::pending()));
     let page = site.get("/admin/work/").await;
     assert!(page.contains("href=\"/admin/work/jobs\"") && page.contains("/admin/work/assets/"), "{page}");

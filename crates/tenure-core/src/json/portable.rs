@@ -2,7 +2,8 @@
 //!
 //! RFC 8259 allows numbers of any size, lone surrogates and repeated names. Python stops at long integers, Go at
 //! numbers beyond a double, and each parser picks its own value of a repeated name. One such job would stop every client
-//! that lists it.
+//! that lists it. With some of its features, `serde_json` replaces an object with a name of its own by the JSON in the
+//! value of that name.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -14,9 +15,11 @@ use crate::{Invalid, invalid, limits};
 const PATH_BYTES: usize = 256;
 /// Objects with more names are sorted to find a repeated one.
 const FEW: usize = 16;
+/// Beginning of the names that `serde_json` does not read as names.
+const RESERVED: &str = "$serde_json::private::";
 
-/// Refuses numbers beyond a double or longer than [`limits::NUMBER_BYTES`], lone surrogates, and names that occur twice in
-/// one object.
+/// Refuses numbers beyond a double or longer than [`limits::NUMBER_BYTES`], lone surrogates, names that occur twice in
+/// one object, and names that begin with `$serde_json::private::`.
 ///
 /// The field of the error is the path of the value below `root`, such as `args.items[2]`. The text is not parsed: other
 /// errors in it are left to its reader.
@@ -97,15 +100,26 @@ impl Scan<'_> {
         }
         let end = end.min(self.text.len());
         self.at = end;
+        let mut is_name = false;
         if let Some(Within::Object { expects_name, .. }) = self.within.last_mut()
             && *expects_name
         {
             *expects_name = false;
+            is_name = true;
             self.names.push(start..end);
         }
-        let Some(lone) = lone else { return Ok(()) };
-        let found = format!("the lone surrogate {}", String::from_utf8_lossy(lone));
-        Err(refused(self.path(), &found, "text in Unicode"))
+        if let Some(lone) = lone {
+            let found = format!("the lone surrogate {}", String::from_utf8_lossy(lone));
+            return Err(refused(self.path(), &found, "text in Unicode"));
+        }
+        if is_name && is_reserved(&self.text[start..end]) {
+            return Err(refused(
+                self.path(),
+                "a reserved name",
+                &format!("no name that begins with {RESERVED}"),
+            ));
+        }
+        Ok(())
     }
 
     /// Passes a number. It ends at its last byte.
@@ -176,6 +190,11 @@ fn repeated<'t>(text: &'t [u8], names: &[Range<usize>]) -> Option<Cow<'t, str>> 
     }
     let is_later = |(place, name): &(usize, &Cow<'t, str>)| names[..*place].contains(name);
     names.iter().enumerate().find(is_later).map(|(_, name)| name.clone())
+}
+
+fn is_reserved(name: &[u8]) -> bool {
+    // Few names begin with a dollar sign or an escape.
+    matches!(name.first(), Some(b'$' | b'\\')) && decoded(name).starts_with(RESERVED)
 }
 
 /// A name without its escapes.
@@ -271,6 +290,15 @@ mod tests {
         let many: Vec<String> = (0..40).chain([7]).map(|name| format!("\"n{name}\":0")).collect();
         assert_eq!(path(&format!("{{{}}}", many.join(","))), "args.n7");
         assert_eq!(check_portable("", br#"{"kind":1,"kind":2}"#).unwrap_err().field, "kind");
+    }
+
+    #[test]
+    fn a_name_that_serde_json_does_not_read_as_one_is_refused() {
+        let raw = r#"{"a":[{"$serde_json::private::RawValue":"{}"}]}"#;
+        assert_eq!(path(raw), r#"args.a[0]["$serde_json::private::RawValue"]"#);
+        assert!(refusal(r#"{"b":1,"\u0024serde_json::private\u003a:Number":"1"}"#).is_some());
+        let value = r#"{"$ref":"$serde_json::private::RawValue","\\a":["$serde_json::private::Number"]}"#;
+        assert_eq!(refusal(value), None);
     }
 
     #[test]

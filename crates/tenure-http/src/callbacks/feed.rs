@@ -59,6 +59,12 @@ pub(super) struct Ask {
 }
 
 impl Ask {
+    /// Wants all events of some types.
+    #[cfg(test)]
+    pub(super) fn of_types(types: &[&str]) -> Self {
+        Self { types: types.iter().copied().map(str::to_owned).collect(), ..Self::default() }
+    }
+
     fn wants(&self, event: &EventDocument) -> bool {
         Wanted { types: &self.types, queues: &self.queues, kinds: &self.kinds }.has(event)
             && (self.subjects.is_empty() || self.subjects.contains(&event.subject))
@@ -159,7 +165,7 @@ async fn page(
     let over = api.over(wait);
     tokio::pin!(over);
     loop {
-        let some = some(api, ask, at, most).await?;
+        let some = some(api, ask, at, (most, Until::Full)).await?;
         at = some.at;
         if !some.found.is_empty() || some.is_cut || wait.is_zero() {
             return Ok((some.found, at));
@@ -190,7 +196,21 @@ pub(super) struct Found {
     pub is_cut: bool,
 }
 
-pub(super) async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Result<Found, Problem> {
+/// When a search for events ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// As many as wanted were found.
+    Full,
+    /// A page of the journal had some. A stream does not keep events that do not count while it searches on.
+    Found,
+}
+
+pub(super) async fn some(
+    api: &Api,
+    ask: &Ask,
+    mut at: Place,
+    (most, until): (usize, Until),
+) -> Result<Found, Problem> {
     let mut found = Vec::new();
     for page in 0..PAGES {
         let looked = api.tenure().now();
@@ -211,6 +231,9 @@ pub(super) async fn some(api: &Api, ask: &Ask, mut at: Place, most: usize) -> Re
             return Ok(Found { found, at: Place::new(at.number, looked), is_cut: false });
         };
         at.number = at.number.max(next);
+        if until == Until::Found && !found.is_empty() {
+            break;
+        }
     }
     Ok(Found { found, at, is_cut: true })
 }

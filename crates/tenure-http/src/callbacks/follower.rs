@@ -10,7 +10,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 
-use super::feed::{Ask, Found, RETRY, misses_some, more, some};
+use super::feed::{Ask, Found, RETRY, Until, misses_some, more, some};
 use super::journal::{Place, Told};
 use super::recorder::Follow;
 use super::webhook::last_number;
@@ -149,7 +149,8 @@ impl Following {
                 return Some((Ok(event), self));
             }
             // If the store cannot answer, the client comes back with the ID of its last event, perhaps to another server.
-            let Found { found, at, is_cut } = some(&self.api, &self.ask, self.at, AT_ONCE).await.ok()?;
+            let some = some(&self.api, &self.ask, self.at, (AT_ONCE, Until::Found)).await.ok()?;
+            let Found { found, at, is_cut } = some;
             self.at = at;
             let is_empty = found.is_empty();
             // The client has not read enough of its responses.
@@ -215,5 +216,22 @@ mod tests {
             rest = rest.next().await.unwrap().1;
         }
         assert_eq!((rest.at.number, api.transfer().responses.used()), (50, 0));
+    }
+
+    #[tokio::test]
+    async fn a_stream_of_few_events_keeps_none_while_it_searches_for_more() {
+        let tenure = Tenure::open("memory:").await.unwrap();
+        let api = Api::new(&tenure, Rules::default()).for_client(Who::auditor());
+        let event = |number: usize| {
+            let event_type = if number.is_multiple_of(299) { "job.failed" } else { "job.succeeded" };
+            EventDocument::of(event_type, number.to_string(), "a", tenure.now())
+        };
+        let events: Vec<_> = (0..300).map(event).collect();
+        assert_eq!(journal::append(&tenure, &events).await.unwrap(), 300);
+        let ask = Ask::of_types(&["job.failed"]);
+        let (_, rest) = Following { ask, ..following(&api) }.next().await.unwrap();
+        assert!(rest.at.number <= 20 && rest.unsent.lines.is_empty(), "{:?}", rest.at);
+        let (_, rest) = rest.next().await.unwrap();
+        assert_eq!(rest.at.number, 300);
     }
 }

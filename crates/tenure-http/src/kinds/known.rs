@@ -5,13 +5,14 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tenure::{Kind, Moment, Tenure};
 
 use super::kept::{Described, Descriptions};
 use super::schema::Schema;
 use crate::problem::{Problem, ProblemType};
+use crate::values::json_value;
 
 /// For so long what the store said of one is believed: so long another server may still go by what was said before.
 const BELIEVED: Duration = Duration::from_secs(5);
@@ -120,7 +121,7 @@ impl Rules {
     pub(crate) fn check(&self, kind: &str, args: Option<&RawValue>) -> Result<(), Problem> {
         let Some(schema) = &self.schema else { return Ok(()) };
         let text = args.map_or("null", RawValue::get);
-        let args: Value = serde_json::from_str(text)
+        let args = json_value(text)
             .map_err(|error| Problem::new(ProblemType::Malformed, format!("args: {error}")))?;
         let broken = schema.broken(&args);
         let Some(first) = broken.first() else { return Ok(()) };

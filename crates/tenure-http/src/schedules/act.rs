@@ -13,6 +13,7 @@ use crate::id::Named;
 use crate::jobs::act::{self, Nothing};
 use crate::jobs::admit;
 use crate::problem::{Problem, ProblemType};
+use crate::values::json_value;
 use crate::wire::{PauseAsk, TriggerAsk};
 
 const BODY_BYTES: usize = 16 * 1024;
@@ -76,8 +77,7 @@ pub(crate) async fn trigger(
         trigger = trigger.id(id);
     }
     if let Some(args) = ask.args {
-        let value: serde_json::Value =
-            serde_json::from_str(args.get()).map_err(|_| Invalid::new("args", "invalid JSON", "JSON"))?;
+        let value = json_value(args.get()).map_err(|_| Invalid::new("args", "invalid JSON", "JSON"))?;
         trigger = trigger.raw_args(&value);
     }
     match trigger.await? {

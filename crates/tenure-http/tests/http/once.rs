@@ -54,6 +54,9 @@ async fn a_request_that_is_invalid_leaves_no_record() {
     let each = r#"{"atomic":false,"jobs":[{"kind":"tenure.bulk"},{"kind":"k","queue":"apps"}]}"#;
     let told = post(&service, "/v1/jobs/batch", "each", each).await.json();
     assert_eq!((&told["items"][0]["status"], &told["items"][1]["status"]), (&json!(422), &json!(422)));
+    let wrong = r#"{"atomic":false,"jobs":[{"kind":"k","args":[1e400]},{"kind":"k","args":{"a":1,"a":2}}]}"#;
+    let told = post(&service, "/v1/jobs/batch", "wrong", wrong).await.json();
+    assert_eq!((&told["items"][0]["status"], &told["items"][1]["status"]), (&json!(422), &json!(422)));
     let shelf = Name::new("shelf", "idempotency").unwrap();
     let page = service.tenure().store().records(RecordsAsk::of(shelf)).await.unwrap();
     assert_eq!(page.records.len(), 0);

@@ -42,6 +42,10 @@ async fn values_that_parsers_refuse_are_refused_with_their_path() {
         (r#"{"kind":"k","args":["\ud800"]}"#.to_owned(), "args[0]"),
         (r#"{"kind":"k","args":{"a":1,"a":2}}"#.to_owned(), "args.a"),
         (r#"{"kind":"k","meta":{"note":"\udfff"}}"#.to_owned(), "meta.note"),
+        (
+            r#"{"kind":"k","args":{"$serde_json::private::RawValue":"[]"}}"#.to_owned(),
+            r#"args["$serde_json::private::RawValue"]"#,
+        ),
     ] {
         let told = service.post("/v1/jobs", &body).await;
         assert_eq!((told.status.as_u16(), told.json()["field"].as_str()), (422, Some(field)), "{told:?}");

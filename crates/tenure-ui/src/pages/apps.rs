@@ -267,13 +267,12 @@ fn nodes(app: &Value) -> Markup {
 /// The last run of each triggered app by its kind: of nearly all from one look, of the others one by one. Whatever has no job
 /// is not asked for.
 async fn last_runs(visit: &Visit, set: &str, found: &Value) -> BTreeMap<String, Value> {
-    let latest =
-        visit.get(&format!("/v1/jobs?queue={}&limit={LATEST}", encoded(set))).await.unwrap_or_default();
+    let latest = visit.get(&format!("/v1/jobs?queue={}&limit={LATEST}", encoded(set))).await;
     let mut runs = BTreeMap::new();
-    for run in list(&latest, "items") {
+    for run in latest.as_ref().map_or(&[][..], |latest| list(latest, "items")) {
         runs.entry(text(run, "kind").to_owned()).or_insert_with(|| run.clone());
     }
-    if list(&latest, "items").len() < LATEST {
+    if has_all(&latest) {
         return runs;
     }
     let kinds = visit.all("/v1/kinds").await.unwrap_or_default();
@@ -293,6 +292,11 @@ async fn last_runs(visit: &Visit, set: &str, found: &Value) -> BTreeMap<String, 
     runs
 }
 
+/// Returns `true` if a list was answered and there is no more of it. A page of large jobs ends before its limit.
+fn has_all(list: &Result<Value, Trouble>) -> bool {
+    list.as_ref().is_ok_and(|list| list["next_cursor"].is_null())
+}
+
 /// The schedules of the set by their names.
 async fn schedules(visit: &Visit, set: &str) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
@@ -305,4 +309,19 @@ async fn schedules(visit: &Visit, set: &str) -> BTreeMap<String, Value> {
         cursor = format!("&cursor={}", encoded(next));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_refused_is_no_list_without_more() {
+        assert!(has_all(&Ok(json!({ "items": [], "next_cursor": null }))));
+        assert!(!has_all(&Ok(json!({ "items": [{}], "next_cursor": "7" }))));
+        assert!(!has_all(&Err(Trouble::new(StatusCode::TOO_MANY_REQUESTS, "Quota exceeded", ""))));
+    }
 }

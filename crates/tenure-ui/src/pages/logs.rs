@@ -17,12 +17,15 @@ use crate::ansi::pieces;
 use crate::asking::{Held, Trouble, encoded};
 use crate::layout::failed;
 use crate::parts::text;
+use crate::tree::size;
 use crate::visit::Visit;
 
 /// Lines that are shown unless all are wanted.
 const SHOWN: usize = 200;
 /// Lines that are asked for at once.
 const PAGE: usize = 1_000;
+/// Lines that a download asks for at once. It has the text of two pages and one tree at the same time.
+const DOWNLOADED: usize = 500;
 /// Lines that are kept of an attempt at most.
 const KEPT: usize = tenure::limits::LOG_LINES as usize;
 
@@ -97,7 +100,9 @@ impl Lines {
         let path = path(id, delivery);
         if !all {
             // One more tells whether there are earlier ones.
-            let mut lines = some(visit, &format!("{path}&tail={}", SHOWN + 1)).await?.lines;
+            let tail = format!("{path}&tail={}", SHOWN + 1);
+            let Page { mut lines, held, .. } = some(visit, &tail, SHOWN + 1).await?;
+            visit.hold(held);
             let too_many = lines.len().saturating_sub(SHOWN);
             lines.drain(..too_many);
             return Ok(Self { delivery, lines, is_cut: too_many > 0, through: None });
@@ -125,11 +130,11 @@ impl Lines {
     async fn sought_in_all(visit: &Visit, id: &str, delivery: u64, sought: &Sought) -> Result<Self, Trouble> {
         let (mut lines, mut through, mut after) = (Vec::new(), 0, Some(String::new()));
         while let Some(last) = after.filter(|_| through < KEPT) {
-            let mut page = after_line(visit, id, delivery, &last).await?;
+            let mut page = after_line(visit, (id, delivery), &last, PAGE).await?;
             through += page.lines.len();
             page.lines.retain(|line| sought.means(text(line, "text")));
             if !page.lines.is_empty() {
-                visit.hold(page.held);
+                visit.hold(page.held.shrink(size(&page.lines)));
                 lines.append(&mut page.lines);
             }
             after = page.after;
@@ -152,16 +157,21 @@ fn path(id: &str, delivery: u64) -> String {
 }
 
 /// The page after a line, or the first one.
-async fn after_line(visit: &Visit, id: &str, delivery: u64, after: &str) -> Result<Page, Trouble> {
+async fn after_line(
+    visit: &Visit,
+    (id, delivery): (&str, u64),
+    after: &str,
+    most: usize,
+) -> Result<Page, Trouble> {
     let after = if after.is_empty() { String::new() } else { format!("&after={}", encoded(after)) };
-    some(visit, &format!("{}&limit={PAGE}{after}", path(id, delivery))).await
+    some(visit, &format!("{}&limit={most}{after}", path(id, delivery)), most).await
 }
 
-async fn some(visit: &Visit, path: &str) -> Result<Page, Trouble> {
+async fn some(visit: &Visit, path: &str, most: usize) -> Result<Page, Trouble> {
     let (mut found, held) = visit.fetch(Method::GET, path, String::new()).await?;
     let next = text(&found, "next_after").to_owned();
     let lines = found["items"].as_array_mut().map(mem::take).unwrap_or_default();
-    let after = (lines.len() >= PAGE).then_some(next);
+    let after = (lines.len() >= most).then_some(next);
     Ok(Page { lines, after, held })
 }
 
@@ -244,7 +254,7 @@ pub(super) fn clock(visit: &Visit, at: &str) -> String {
 pub(crate) async fn raw(visit: Visit, Path(id): Path<String>) -> Response {
     let delivery = visit.said("log").parse().unwrap_or(1);
     let visit = Arc::new(visit);
-    let first = match after_line(&visit, &id, delivery, "").await {
+    let first = match after_line(&visit, (&id, delivery), "", DOWNLOADED).await {
         Ok(page) => page,
         Err(trouble) => return failed(&visit, trouble).await,
     };
@@ -255,11 +265,13 @@ pub(crate) async fn raw(visit: Visit, Path(id): Path<String>) -> Response {
     let pages = stream::try_unfold(Some(first), move |page| {
         let (visit, id) = (Arc::clone(&visit), id.clone());
         async move {
-            let Some(page) = page else { return Ok(None) };
-            let written = written(&page.lines);
-            let Some(after) = page.after else { return Ok(Some((written, None))) };
-            drop(page.held);
-            let next = after_line(&visit, &id, delivery, &after).await;
+            let Some(Page { lines, after, held }) = page else { return Ok(None) };
+            let written = written(&lines);
+            drop(lines);
+            // The text waits for the next page.
+            let _held = held.shrink(written.len());
+            let Some(after) = after else { return Ok(Some((written, None))) };
+            let next = after_line(&visit, (&id, delivery), &after, DOWNLOADED).await;
             next.map(|next| Some((written, Some(next)))).map_err(|trouble| io::Error::other(trouble.detail))
         }
     });

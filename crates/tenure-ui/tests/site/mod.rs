@@ -17,6 +17,8 @@ pub const HOSTILE: &str = "</pre><script>alert(1)</script><img src=x onerror=ale
 pub struct Site {
     pub tenure: Tenure,
     pub at: SocketAddr,
+    /// The API of the server, without a connection.
+    pub api: axum::Router,
 }
 
 impl Site {
@@ -31,10 +33,11 @@ impl Site {
         options.bind = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Server::bind(&tenure, options).await.unwrap();
         let pages = Dashboard::over(&tenure, server.contract()).read_only(read_only).mounted();
+        let api = server.contract();
         let server = server.merge(pages);
         let at = server.address();
         tokio::spawn(server.run(std::future::pending()));
-        Self { tenure, at }
+        Self { tenure, at, api }
     }
 
     /// Head and body of the answer.
