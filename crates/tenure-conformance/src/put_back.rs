@@ -191,7 +191,8 @@ async fn a_correction_finds_jobs_behind_many_with_much_metadata(given: Given) {
     let (terms, many) = much_metadata();
     let later = || NewJob { due: Due::In(minutes(10)), ..given.on_terms("mail", terms.clone()) };
     given.enqueue_all((0..many).map(|_| later()).collect()).await;
-    given.pass(minutes(2));
-    correct(&given).await;
+    let steps = correct(&given).await;
+    let job = given.job(early).await;
+    assert_eq!(job.state, State::Waiting { due: given.now(), why: Why::Enqueued }, "{steps} steps");
     assert_eq!(given.drain(&["early"]).await, [[early]]);
 }

@@ -93,8 +93,7 @@ async fn make_due(store: &dyn Store, now: Timestamp, search: &Search) -> Result<
     // The filter may examine many more jobs than it matches, so their values are read only for each match.
     let page = store.jobs(PageAsk { filter, after, values: Values::Omitted, ..PageAsk::default() }).await?;
     for found in page.jobs.iter().filter(|job| is_accepted_ahead(job, now)) {
-        let filter = Filter { ids: vec![found.id], ..Filter::default() };
-        let seen = store.jobs(PageAsk { filter, ..PageAsk::default() }).await?.jobs.pop();
+        let seen = store.job(found.id).await?;
         let Some(job) = seen.filter(|job| is_accepted_ahead(job, now)) else { continue };
         let edit = Edit { seen: Some(Box::new(job)), due: Some(Due::At(due)), ..Edit::default() };
         // A refusal means that another change of the job came first.

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use tenure::{Fault, Tenure};
+use tenure::Tenure;
 use tokio::sync::Mutex;
 
 use super::standing::Standing;
@@ -20,23 +19,8 @@ pub(super) struct SharedStanding {
 /// The state of the store, or the reason why it is unknown.
 type Looked = Result<Arc<Standing>, String>;
 
-/// Longest wait of a request for the store: Prometheus itself gives up after ten seconds.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 impl SharedStanding {
-    /// Returns the state of the store. The wait for the look of an earlier request counts, too.
     pub(super) async fn ask(&self, tenure: &Tenure) -> Looked {
-        tokio::select! {
-            biased;
-            looked = self.look(tenure) => looked,
-            () = tenure.store().clock().sleep(PATIENCE) => {
-                let seconds = PATIENCE.as_secs();
-                Err(tenure::Error::from(Fault::Unavailable(format!("no answer within {seconds} s"))).to_string())
-            }
-        }
-    }
-
-    async fn look(&self, tenure: &Tenure) -> Looked {
         let begun_before = self.begun.load(Ordering::SeqCst);
         let mut last = self.last.lock().await;
         if let Some((number, looked)) = &*last
@@ -45,7 +29,7 @@ impl SharedStanding {
             return looked.clone();
         }
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        let looked = Standing::look(tenure).await.map(Arc::new).map_err(|error| error.to_string());
+        let looked = Standing::ask(tenure).await.map(Arc::new).map_err(|error| error.to_string());
         *last = Some((number, looked.clone()));
         looked
     }

@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use tenure::{
-    Count, Error, Host, LeasesAsk, Limit, QueueInfo, Sizes, StateName, Tenure, TimersAsk, Timestamp, limits,
+    Count, Error, Fault, Host, LeasesAsk, Limit, QueueInfo, Sizes, StateName, Tenure, TimersAsk, Timestamp,
+    limits,
 };
 
 use super::seen::OTHER;
@@ -23,6 +25,8 @@ const LEASES_AT_ONCE: usize = 250;
 const SCHEDULES_AT_ONCE: usize = 50;
 /// Maximum number of schedules that are shown, by name.
 const MOST_SCHEDULES: usize = limits::PAGE_TIMERS;
+/// Whoever asks for metrics waits no longer for the store: Prometheus itself gives up after ten seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How things stand.
 #[derive(Debug, Default)]
@@ -46,7 +50,18 @@ struct Schedule {
 
 impl Standing {
     /// Asks the store.
-    pub(super) async fn look(tenure: &Tenure) -> Result<Self, Error> {
+    pub(super) async fn ask(tenure: &Tenure) -> Result<Self, Error> {
+        tokio::select! {
+            biased;
+            standing = Self::look(tenure) => standing,
+            () = tenure.store().clock().sleep(PATIENCE) => {
+                let seconds = PATIENCE.as_secs();
+                Err(Fault::Unavailable(format!("no answer within {seconds} s")).into())
+            }
+        }
+    }
+
+    async fn look(tenure: &Tenure) -> Result<Self, Error> {
         Ok(Self {
             counts: tenure.counts().await?,
             queues: tenure.queues().list().await?,

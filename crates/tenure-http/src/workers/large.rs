@@ -47,16 +47,6 @@ impl LargeQueues {
         Look { at_once, _permit: permit }
     }
 
-    /// Returns the permission for a claim, unless the claim has to wait for it.
-    pub(super) fn try_look(&self, ask: &Reserve) -> Option<Look<'_>> {
-        let at_once = self.at_once(ask);
-        if at_once >= PORTION {
-            return Some(Look { at_once, _permit: None });
-        }
-        let permit = self.looks.try_acquire().ok()?;
-        Some(Look { at_once, _permit: Some(permit) })
-    }
-
     fn at_once(&self, ask: &Reserve) -> usize {
         if !self.any.load(Ordering::Relaxed) {
             return PORTION;

@@ -15,7 +15,6 @@ use super::claim::{Claim, ClaimedJob, answer};
 use super::commands::Command;
 use super::grant::{Grant, portion};
 use super::granted::grants_of_tokens;
-use super::large::Look;
 use super::roll;
 use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
@@ -211,10 +210,8 @@ pub(crate) async fn settle_and_grant(
     let (to, settled) = oneshot::channel();
     let api = api.clone();
     tokio::spawn(async move {
-        let mut to = to;
-        let answer = settle_then_grant(&api, endings, then, to.closed()).await;
-        // Without a receiver, the grant gives itself back.
-        let _ = to.send(answer);
+        // If nobody receives it any more, the grant gives itself back.
+        let _ = to.send(settle_then_grant(&api, endings, then).await);
     });
     Ok(settled.await.map_err(|_| unfinished())??)
 }
@@ -223,44 +220,16 @@ async fn settle_then_grant(
     api: &Api,
     endings: Vec<Ending>,
     then: Option<Reserve>,
-    gone: impl Future<Output = ()>,
 ) -> Result<(Vec<Settled>, Grant), tenure::Error> {
     let Some(ask) = then else {
         let (settled, claimed) = spans::attempt::settle(api, endings, None).await?;
         return Ok((settled, Grant::new(api.tenure(), claimed)));
     };
-    let queues = api.large_queues();
-    if let Some(look) = queues.try_look(&ask) {
-        return claim(api, endings, &ask, look).await;
-    }
-    // The outcomes of jobs do not wait for the claims of others.
-    let mut settled = Vec::new();
-    if !endings.is_empty() {
-        settled = spans::attempt::settle(api, endings, None).await?.0;
-    }
-    let look = tokio::select! {
-        biased;
-        () = gone => return Ok((settled, Grant::none(api.tenure()))),
-        look = queues.look(&ask) => look,
-    };
-    // The worker must hear of its outcomes, also if the claim fails.
-    match claim(api, Vec::new(), &ask, look).await {
-        Ok((_, grant)) => Ok((settled, grant)),
-        Err(_) if !settled.is_empty() => Ok((settled, Grant::none(api.tenure()))),
-        Err(error) => Err(error),
-    }
-}
-
-async fn claim(
-    api: &Api,
-    endings: Vec<Ending>,
-    ask: &Reserve,
-    look: Look<'_>,
-) -> Result<(Vec<Settled>, Grant), tenure::Error> {
-    let first = portion(ask, look.at_once.min(ask.at_most));
+    let look = api.large_queues().look(&ask).await;
+    let first = portion(&ask, look.at_once.min(ask.at_most));
     let (settled, claimed) = spans::attempt::settle(api, endings, Some(first)).await?;
     api.large_queues().note(&claimed.jobs);
-    Ok((settled, Grant::new(api.tenure(), claimed).completed(ask, look.at_once).await))
+    Ok((settled, Grant::new(api.tenure(), claimed).completed(&ask, look.at_once).await))
 }
 
 /// What is told if a task of the server's own has not come to its end.
