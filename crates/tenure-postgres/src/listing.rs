@@ -340,18 +340,20 @@ mod tests {
     }
 
     const MOST: usize = 10;
-    /// Jobs with 192 KiB of args that cannot be compressed, and a small one.
-    const JOBS: &str = "SELECT count(enqueue('large', json_build_object('to', a.text))) FROM (
-             SELECT g.n, string_agg(md5(g.n || '.' || p.n), '') AS text
-             FROM generate_series(1, 150) g (n) CROSS JOIN generate_series(1, 6144) p (n) GROUP BY g.n) a;
-         SELECT enqueue('small', '{\"to\": 7}')";
+    /// Thirty jobs with 192 KiB of args that cannot be compressed.
+    const LARGE: &str = "WITH a AS MATERIALIZED (SELECT string_agg(md5(n::text), '') AS text FROM generate_series(1, 6144) n)
+         SELECT count(enqueue('large', json_build_object('to', a.text))) FROM a CROSS JOIN generate_series(1, 30)";
+    const SMALL: &str = "SELECT enqueue('small', '{\"to\": 7}')";
     /// Pages of args that PostgreSQL has read.
     const READ: &str = "SELECT coalesce(toast_blks_hit, 0) + coalesce(toast_blks_read, 0)
          FROM pg_statio_user_tables WHERE relname = 'job'";
 
     async fn jobs_with_large_args(server: &Server) -> Link {
         let mut link = fresh(server).await;
-        link.connection().await.unwrap().execute_text(JOBS).await.unwrap();
+        let connection = link.connection().await.unwrap();
+        for sql in [LARGE, LARGE, LARGE, LARGE, LARGE, SMALL] {
+            connection.execute_text(sql).await.unwrap();
+        }
         link
     }
 
