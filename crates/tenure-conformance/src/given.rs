@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_core::{
     Args, Attempt, Backoff, Cause, Due, Failure, HostId, IdSequence, Job, JobId, Keep, Kind, NewJob,
     OnConflict, Output, Priority, QueueName, Reserved, Retention, RetryPolicy, Settlement, StateName, Terms,
-    Timestamp, Unique, UniqueKey, Verdict, Window,
+    Timestamp, Unique, UniqueKey, Verdict, Window, limits,
 };
 
 use super::Maker;
@@ -309,6 +309,14 @@ pub(super) async fn pages(store: &dyn Store, ask: PageAsk) -> Vec<Job> {
         }
     }
     panic!("a listing comes to an end");
+}
+
+/// Terms with as much metadata as a job may have, and a number of such jobs that no page examines.
+pub(super) fn much_metadata() -> (Terms, usize) {
+    let bytes = limits::META_BYTES;
+    let full = (0..limits::META_ENTRIES).map(|number| (format!("{number:0>bytes$}"), "x".repeat(bytes)));
+    let many = limits::PAGE_EXAMINED_BYTES / (limits::META_ENTRIES * 2 * bytes) + 20;
+    (Terms { meta: full.collect(), ..Terms::default() }, many)
 }
 
 pub(super) fn queue(name: &str) -> QueueName {

@@ -5,7 +5,7 @@ use tenure_core::{
     Block, Due, Head, JobId, Limit, NewJob, Priority, Rate, State, StateName, Timestamp, Verdict, Why,
 };
 
-use super::given::{Given, ids, minutes, priority, queue, retry, seconds, want};
+use super::given::{Given, ids, minutes, much_metadata, priority, queue, retry, seconds, want};
 use super::keyed::{key, limited, ordered};
 use super::{Test, test};
 use tenure_store::{Change, ClockCorrection};
@@ -20,6 +20,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_job_with_a_due_time_of_its_own_keeps_it_when_the_clock_is_corrected),
         test(a_correction_leaves_jobs_alone_that_a_right_clock_accepted),
         test(a_correction_makes_a_bounded_number_of_jobs_due_at_a_time),
+        test(a_correction_finds_jobs_behind_many_with_much_metadata),
     ]
 }
 
@@ -181,4 +182,17 @@ async fn a_correction_makes_a_bounded_number_of_jobs_due_at_a_time(given: Given)
     put_back(&given);
     assert_eq!(correct(&given).await, 3);
     assert_eq!(ids(&given.reserve("mail", 1_000).await), jobs, "they keep their order");
+}
+
+/// A page ends early among large jobs. The search must not take that for its end.
+async fn a_correction_finds_jobs_behind_many_with_much_metadata(given: Given) {
+    let early = given.put(given.new_job("early")).await;
+    put_back(&given);
+    let (terms, many) = much_metadata();
+    let later = || NewJob { due: Due::In(minutes(10)), ..given.on_terms("mail", terms.clone()) };
+    given.enqueue_all((0..many).map(|_| later()).collect()).await;
+    let steps = correct(&given).await;
+    let job = given.job(early).await;
+    assert_eq!(job.state, State::Waiting { due: given.now(), why: Why::Enqueued }, "{steps} steps");
+    assert_eq!(given.drain(&["early"]).await, [[early]]);
 }

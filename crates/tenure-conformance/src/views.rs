@@ -2,7 +2,7 @@
 
 use tenure_core::{Args, Condition, Due, Name, NewJob, StateName, Terms, limits};
 
-use super::given::{Given, ids, ids_of, kind, minutes, queue, seconds};
+use super::given::{Given, ids, ids_of, kind, minutes, much_metadata, queue, seconds};
 use super::{Test, test};
 use tenure_store::{Change, Cursor, Filter, ListedBy, Order, PageAsk, QueueInfo, Selection, Values};
 
@@ -27,6 +27,8 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_listing_without_values_has_the_same_jobs),
         test(a_listing_reaches_what_lies_behind_many_others),
         test(a_search_in_large_args_ends_its_page_early),
+        test(a_search_among_jobs_with_much_metadata_ends_its_page_early),
+        test(a_search_that_needs_no_args_does_not_end_early_because_of_them),
         test(every_queue_that_was_ever_named_is_listed_by_name),
         test(a_queue_tells_since_when_its_longest_waiting_job_is_due),
         test(nothing_has_waited_in_a_queue_for_longer_than_it_is_there),
@@ -233,34 +235,86 @@ async fn a_listing_reaches_what_lies_behind_many_others(given: Given) {
 async fn a_search_in_large_args_ends_its_page_early(given: Given) {
     let large = Args::new(format!("{{\"to\":\"{}\"}}", "x".repeat(200 * 1024)).into_bytes()).unwrap();
     let many = limits::PAGE_EXAMINED_BYTES / large.as_bytes().len() + 20;
-    let first = given.enqueue("mail", 1).await[0];
     let batch = (0..many).map(|_| NewJob { args: large.clone(), ..given.new_job("mail") }).collect();
-    given.enqueue_all(batch).await;
-    let last = given.enqueue("mail", 1).await[0];
-    let filter = |value: &str| {
-        let sought = Condition::Arg { path: vec!["to".to_owned()], value: value.into() };
-        Filter { conditions: vec![sought], ..Filter::default() }
-    };
+    let condition = |value: &str| Condition::Arg { path: vec!["to".to_owned()], value: value.into() };
+    ends_its_page_early(&given, batch, condition("7"), || given.new_job("mail")).await;
+}
+
+/// A store reads and parses the metadata of each job, also if no condition needs it.
+async fn a_search_among_jobs_with_much_metadata_ends_its_page_early(given: Given) {
+    let (large, many) = much_metadata();
+    let batch = (0..many).map(|_| given.on_terms("mail", large.clone())).collect();
+    let (key, value) = ("x".to_owned(), "1".to_owned());
+    let few = Terms { meta: [(key.clone(), value.clone())].into(), ..Terms::default() };
+    let condition = Condition::Meta { key, value };
+    ends_its_page_early(&given, batch, condition, || given.on_terms("mail", few.clone())).await;
+}
+
+/// Stores a job that matches, many large ones that do not, and another that does.
+async fn ends_its_page_early(
+    given: &Given,
+    large: Vec<NewJob>,
+    condition: Condition,
+    matching: impl Fn() -> NewJob,
+) {
+    let many = large.len();
+    let first = given.put(matching()).await;
+    given.enqueue_all(large).await;
+    let last = given.put(matching()).await;
+    let filter = Filter { conditions: vec![condition], ..Filter::default() };
     for order in [Order::NewestFirst, Order::OldestFirst] {
-        let ask = PageAsk { filter: filter("7"), order, at_most: 9, ..PageAsk::default() };
+        let ask = PageAsk { filter: filter.clone(), order, at_most: 9, ..PageAsk::default() };
         let page = given.store.jobs(ask.clone()).await.unwrap();
         assert_eq!(ids_of(&page.jobs), [if order == Order::NewestFirst { last } else { first }]);
-        assert!(page.next.is_some(), "it looked at all {many} large jobs");
+        assert!(page.next.is_some() && page.examined < many, "it looked at all {many} large jobs");
         let rest = given.store.jobs(PageAsk { after: page.next, ..ask }).await.unwrap();
         assert_eq!(ids_of(&rest.jobs), [if order == Order::NewestFirst { first } else { last }]);
         assert_eq!(rest.next, None);
     }
     let grace = minutes(1);
     given.change_matching(Change::Cancel { grace, reason: String::new() }, Filter::default()).await;
-    let ask = PageAsk { filter: filter("7"), by: ListedBy::End, at_most: 9, ..PageAsk::default() };
+    let ask = PageAsk { filter: filter.clone(), by: ListedBy::End, at_most: 9, ..PageAsk::default() };
     let page = given.store.jobs(ask.clone()).await.unwrap();
     assert_eq!((ids_of(&page.jobs), page.next.is_some()), (vec![last], true));
     let rest = given.store.jobs(PageAsk { after: page.next, ..ask }).await.unwrap();
     assert_eq!((ids_of(&rest.jobs), rest.next), (vec![first], None));
     // A change goes on behind what it has examined, too.
-    let steps = given.change_matching(Change::Delete, filter("7")).await;
+    let steps = given.change_matching(Change::Delete, filter).await;
     let changed: Vec<_> = steps.iter().flat_map(|step| &step.outcomes).map(|(id, _)| *id).collect();
     assert_eq!((changed, steps.len() > 1), (vec![first, last], true));
+}
+
+/// The store need not read the args of a job that it passes over.
+async fn a_search_that_needs_no_args_does_not_end_early_because_of_them(given: Given) {
+    let large = Args::new(format!("\"{}\"", "x".repeat(200 * 1024)).into_bytes()).unwrap();
+    let many = limits::PAGE_EXAMINED_BYTES / large.as_bytes().len() + 20;
+    let batch = (0..many).map(|_| NewJob { args: large.clone(), ..given.new_job("mail") }).collect();
+    given.enqueue_all(batch).await;
+    let before = given.now();
+    given.pass(seconds(1));
+    let terms = std::sync::Arc::new(Terms { owner: Some("shop".to_owned()), ..Terms::default() });
+    let wanted = given.put(NewJob { args: large.clone(), terms, ..given.new_job("mail") }).await;
+    let conditions = vec![Condition::Owner("shop".to_owned())];
+    given
+        .change_matching(
+            Change::Cancel { grace: minutes(1), reason: String::new() },
+            Filter { created_from: Some(before), ..Filter::default() },
+        )
+        .await;
+    let by_owner = Filter { conditions, ..Filter::default() };
+    let by_time = Filter { created_from: Some(before.after(seconds(1))), ..Filter::default() };
+    for filter in [by_owner, by_time] {
+        for (by, order) in [
+            (ListedBy::Acceptance, Order::NewestFirst),
+            (ListedBy::Acceptance, Order::OldestFirst),
+            (ListedBy::End, Order::OldestFirst),
+        ] {
+            let ask = PageAsk { filter: filter.clone(), by, order, ..PageAsk::default() };
+            let page = given.store.jobs(ask).await.unwrap();
+            assert_eq!((ids_of(&page.jobs), page.next), (vec![wanted], None), "{by:?} {order:?}");
+            assert_eq!(page.jobs[0].args, large, "a job of the page has its args");
+        }
+    }
 }
 
 fn info(name: &str) -> QueueInfo {

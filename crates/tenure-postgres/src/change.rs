@@ -40,8 +40,7 @@ pub(crate) async fn change(
         Selection::Ids(ids) => (ids.clone(), None),
         Selection::Matching { filter, after } => {
             let now = link.database.time.now();
-            let (order, at_most, values) =
-                (Order::OldestFirst, limits::CHANGE_JOBS, filter.values_to_read(Values::Omitted));
+            let (order, at_most, values) = (Order::OldestFirst, limits::CHANGE_JOBS, Values::Omitted);
             let walk = Walk { filter, order, after: *after, at_most, now, values };
             let found = listing::walk(link, &walk).await?;
             (found.jobs.into_iter().map(|job| job.id).collect(), found.next)

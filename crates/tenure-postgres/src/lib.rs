@@ -67,6 +67,7 @@ mod patience;
 #[cfg(test)]
 mod plans;
 mod pooled;
+mod portions;
 mod prefix;
 mod query;
 mod records;

@@ -10,6 +10,7 @@ use tenure_store::{Cursor, Examined, Fault, Filter, Order, UnreadableJob, Values
 use crate::code;
 use crate::lanes::{self, Lane};
 use crate::link::Link;
+use crate::portions::Portions;
 use crate::query::Query;
 use crate::rows;
 use crate::value;
@@ -67,6 +68,8 @@ pub(crate) struct Walked {
     pub unreadable: Vec<UnreadableJob>,
     /// Where to go on; `None` at the end.
     pub next: Option<Cursor>,
+    /// The rows that it examined.
+    pub examined: usize,
 }
 
 /// The time of a walk on its thread. Conditions are checked without waiting for anything, so a walk over large args would
@@ -82,6 +85,8 @@ impl Turn {
         self.bytes += bytes;
         if self.bytes >= TURN_BYTES {
             self.bytes = 0;
+            #[cfg(test)]
+            tests::TURNS.set(tests::TURNS.get() + 1);
             tokio::task::yield_now().await;
         }
     }
@@ -110,19 +115,23 @@ struct Candidates {
 /// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows and bytes.
 pub(crate) async fn walk(link: &mut Link, ask: &Walk<'_>) -> Result<Walked, Fault> {
     let mut candidates = Candidates::of(link, ask).await?;
-    let (mut behind, mut examined) = (candidates.behind, Examined::new(ask.filter, ask.values));
-    let mut turn = Turn::default();
+    let (mut behind, mut examined) = (candidates.behind, Examined::new(ask.filter));
+    let (mut portions, mut turn) = (Portions::new(ask.filter, ask.values), Turn::default());
     let (mut jobs, mut unreadable) = (Vec::new(), Vec::new());
     let is_full = |jobs: &Vec<Job>, unreadable: &Vec<UnreadableJob>| {
         jobs.len() == ask.at_most || unreadable.len() == limits::PAGE_UNREADABLE
     };
+    let mut goes_on = true;
     while !examined.is_spent() && !is_full(&jobs, &unreadable) {
-        let next = candidates.next(link, CHUNK.max(ask.at_most - jobs.len())).await?;
+        let room = ask.at_most - jobs.len();
+        let mut next = candidates.next(link, CHUNK.max(room)).await?;
         if next.is_empty() {
-            return Ok(Walked { jobs, unreadable, next: None });
+            goes_on = false;
+            break;
         }
-        let read = rows::by_ids_with(ask.values, next.iter().map(|(id, _)| *id));
-        let mut found = rows::by_id(link.connection().await?.read(read).await?);
+        let size = portions.next_size(room, CHUNK).min(next.len());
+        candidates.give_back(next.split_off(size).into_iter());
+        let mut found = portions.read(link, next.iter().map(|(id, _)| *id).collect()).await?;
         let mut next = next.into_iter();
         for (id, seq) in next.by_ref() {
             behind = seq;
@@ -130,7 +139,10 @@ pub(crate) async fn walk(link: &mut Link, ask: &Walk<'_>) -> Result<Walked, Faul
                 Some(Ok(job)) => {
                     let is_meant = ask.filter.means(&job, ask.now);
                     turn.spend(examined.add(&job, is_meant)).await;
-                    jobs.extend(is_meant.then_some(job));
+                    if is_meant {
+                        portions.found(&job);
+                        jobs.push(job);
+                    }
                 }
                 Some(Err(odd)) => {
                     examined.add_row();
@@ -144,10 +156,12 @@ pub(crate) async fn walk(link: &mut Link, ask: &Walk<'_>) -> Result<Walked, Faul
         }
         candidates.give_back(next);
     }
-    let goes_on = !candidates.next(link, 1).await?.is_empty();
+    goes_on = goes_on && !candidates.next(link, 1).await?.is_empty();
+    let still_matches = |_: &Job, job: &Job| ask.filter.means(job, ask.now);
+    portions.fill(link, &mut jobs, &mut unreadable, still_matches).await?;
     // A row with a number below 1 was changed by hand, and no cursor can name its place.
     let next = value::seq(behind).ok().filter(|_| goes_on).map(Cursor::behind);
-    Ok(Walked { jobs, unreadable, next })
+    Ok(Walked { jobs, unreadable, next, examined: examined.rows() })
 }
 
 impl Candidates {
@@ -310,7 +324,75 @@ async fn unfinished(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use own_postgres::Server;
+    use tenure_core::Condition;
+    use tenure_store::{Change, ListedBy, Page, PageAsk, Selection};
+
     use super::*;
+    use crate::plans::fresh;
+    use crate::{change, listing_by_end};
+
+    thread_local! {
+        /// How often walks of this thread have let other tasks run.
+        pub(super) static TURNS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    const MOST: usize = 10;
+    /// Thirty jobs with 192 KiB of args that cannot be compressed.
+    const LARGE: &str = "WITH a AS MATERIALIZED (SELECT string_agg(md5(n::text), '') AS text FROM generate_series(1, 6144) n)
+         SELECT count(enqueue('large', json_build_object('to', a.text))) FROM a CROSS JOIN generate_series(1, 30)";
+    const SMALL: &str = "SELECT enqueue('small', '{\"to\": 7}')";
+    /// Pages of args that PostgreSQL has read.
+    const READ: &str = "SELECT coalesce(toast_blks_hit, 0) + coalesce(toast_blks_read, 0)
+         FROM pg_statio_user_tables WHERE relname = 'job'";
+
+    async fn jobs_with_large_args(server: &Server) -> Link {
+        let mut link = fresh(server).await;
+        let connection = link.connection().await.unwrap();
+        for sql in [LARGE, LARGE, LARGE, LARGE, LARGE, SMALL] {
+            connection.execute_text(sql).await.unwrap();
+        }
+        link
+    }
+
+    fn ask(conditions: Vec<Condition>) -> PageAsk {
+        let filter = Filter { conditions, ..Filter::default() };
+        PageAsk { filter, order: Order::OldestFirst, at_most: MOST, ..PageAsk::default() }
+    }
+
+    async fn page(link: &mut Link, ask: &PageAsk) -> Page {
+        let now = link.database.time.now();
+        if ask.by == ListedBy::End {
+            return listing_by_end::page(link, ask, ask.at_most, now).await.unwrap();
+        }
+        let (order, after, at_most, values) = (ask.order, ask.after, ask.at_most, ask.values);
+        let wanted = Walk { filter: &ask.filter, order, after, at_most, now, values };
+        let Walked { jobs, unreadable, next, examined } = walk(link, &wanted).await.unwrap();
+        Page { jobs, unreadable, next, examined }
+    }
+
+    async fn cancel_all(link: &mut Link) {
+        let request = Change::Cancel { grace: std::time::Duration::ZERO, reason: String::new() };
+        let filter = Filter::default();
+        change::change(link, &request, &Selection::Matching { filter, after: None }).await.unwrap();
+    }
+
+    /// Returns the number of jobs with large args whose args a page has read, and the page.
+    async fn large_args_read(link: &mut Link, ask: &PageAsk) -> (usize, Page) {
+        let before = pages_read(link).await;
+        let page = page(link, ask).await;
+        // PostgreSQL stores four parts of 1996 bytes in each page.
+        let each = 192 * 1024 / (4 * 1_996);
+        (usize::try_from(pages_read(link).await - before).unwrap() / each, page)
+    }
+
+    async fn pages_read(link: &mut Link) -> i64 {
+        let connection = link.connection().await.unwrap();
+        connection.execute_text("SELECT pg_stat_force_next_flush()").await.unwrap();
+        connection.read(Query::new(READ)).await.unwrap()[0].get(0)
+    }
 
     #[tokio::test]
     async fn a_walk_over_large_args_lets_other_tasks_run() {
@@ -319,6 +401,40 @@ mod tests {
         assert!(!other.is_finished());
         turn.spend(1).await;
         assert!(other.is_finished());
+        let server = Server::start_hasty().unwrap();
+        let mut link = jobs_with_large_args(&server).await;
+        cancel_all(&mut link).await;
+        let condition = Condition::Arg { path: vec!["to".to_owned()], value: "7".into() };
+        for by in [ListedBy::Acceptance, ListedBy::End] {
+            TURNS.set(0);
+            page(&mut link, &PageAsk { by, ..ask(vec![condition.clone()]) }).await;
+            assert!(TURNS.get() >= limits::PAGE_EXAMINED_BYTES / TURN_BYTES / 2, "{by:?}: {}", TURNS.get());
+        }
+    }
+
+    /// PostgreSQL sends all rows of a query before the first of them is counted.
+    #[tokio::test]
+    async fn a_page_reads_few_more_args_than_it_examines() {
+        let server = Server::start_hasty().unwrap();
+        let mut link = jobs_with_large_args(&server).await;
+        cancel_all(&mut link).await;
+        let arg = Condition::Arg { path: vec!["to".to_owned()], value: "7".into() };
+        let kind = Condition::Kind(tenure_core::Kind::new("small").unwrap());
+        for by in [ListedBy::Acceptance, ListedBy::End] {
+            let (read, page) = large_args_read(&mut link, &PageAsk { by, ..ask(vec![arg.clone()]) }).await;
+            assert!(page.next.is_some());
+            assert!((80..120).contains(&read), "{by:?}: args of {read} jobs");
+            let (read, page) = large_args_read(&mut link, &PageAsk { by, ..ask(vec![kind.clone()]) }).await;
+            assert_eq!((read, page.jobs.len()), (0, 1), "{by:?}");
+            assert_eq!(page.jobs[0].args.as_bytes(), br#"{"to": 7}"#);
+            // Most jobs match a filter without conditions, until some do not.
+            let filter = Filter { created_before: Some(Timestamp::EPOCH), ..Filter::default() };
+            let (read, _) = large_args_read(&mut link, &PageAsk { by, filter, ..ask(Vec::new()) }).await;
+            assert!(read <= 40, "{by:?}: args of {read} jobs");
+            let (read, page) = large_args_read(&mut link, &PageAsk { by, ..ask(Vec::new()) }).await;
+            assert_eq!(page.jobs.len(), MOST);
+            assert!(read <= 70, "{by:?}: args of {read} jobs");
+        }
     }
 
     #[test]

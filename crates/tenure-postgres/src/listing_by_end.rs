@@ -3,13 +3,12 @@
 //! Of most of them a receipt tells, with up to 256 of their neighbours; of the others their own standing. Both are read in the
 //! order of their ends, and merged. Which lanes are meant is known before: the jobs of others are passed, and not read.
 
-use std::collections::BTreeMap;
-
-use tenure_core::{JobId, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Examined, Fault, Order, Page, PageAsk, Values};
+use tenure_core::{Job, JobId, StateName, Timestamp, limits};
+use tenure_store::{Cursor, Examined, Fault, Order, Page, PageAsk};
 use tokio_postgres::Row;
 
 use crate::link::Link;
+use crate::portions::Portions;
 use crate::query::Query;
 use crate::rows;
 use crate::{listing, value};
@@ -71,6 +70,14 @@ struct Found {
     goes_on: Option<Place>,
 }
 
+/// A page in the making.
+struct Making {
+    page: Page,
+    examined: Examined,
+    portions: Portions,
+    turn: listing::Turn,
+}
+
 /// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows and bytes.
 pub(crate) async fn page(
     link: &mut Link,
@@ -78,63 +85,101 @@ pub(crate) async fn page(
     at_most: usize,
     now: Timestamp,
 ) -> Result<Page, Fault> {
-    let lanes = listing::lanes_of(link, &ask.filter).await?;
-    let walk = Walk {
-        order: ask.order,
-        lanes,
-        receipts: ask.filter.states.is_empty() || ask.filter.states.contains(&StateName::Succeeded),
+    let mut making = Making {
+        page: Page { jobs: Vec::new(), unreadable: Vec::new(), next: None, examined: 0 },
+        examined: Examined::new(&ask.filter),
+        portions: Portions::new(&ask.filter, ask.values),
+        turn: listing::Turn::default(),
     };
-    let (mut behind, mut among) = (start(ask), FEW);
-    let (mut examined, mut turn) = (Examined::new(&ask.filter, ask.values), listing::Turn::default());
-    let mut page = Page { jobs: Vec::new(), unreadable: Vec::new(), next: None };
-    while !examined.is_spent() {
-        let Found { places, goes_on } = places(link, &walk, behind, among).await?;
-        examined.add_rows(among);
-        if places.len() < CHUNK / 2 {
-            among = (among * 4).min(MANY);
-        }
-        let ids = places.iter().filter_map(|(id, ..)| *id).collect();
-        let mut found = read(link, ask.values_to_read(), ids).await?;
-        for (id, seq, at) in places {
-            let end = value::timestamp(at).ok();
-            if end.is_some_and(|end| !is_within(ask, end)) {
-                return Ok(page);
-            }
-            let is_full = page.jobs.len() == at_most || page.unreadable.len() == limits::PAGE_UNREADABLE;
-            if is_full || examined.is_spent() {
-                page.next = cursor(behind, ask.order);
-                return Ok(page);
-            }
-            behind = (at, seq);
-            match id.and_then(|id| found.remove(&id)).map(|row| rows::look(&row).1) {
-                Some(Ok(job)) => {
-                    // A job that is to be done again has not ended.
-                    let is_meant = end.is_some() && job.state.ended() == end && ask.filter.means(&job, now);
-                    turn.spend(examined.add(&job, is_meant)).await;
-                    page.jobs.extend(is_meant.then_some(job));
-                }
-                Some(Err(odd)) => {
-                    examined.add_row();
-                    page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd)));
-                }
-                None => examined.add_row(),
-            }
-        }
-        match goes_on {
-            Some(next) if value::timestamp(next.0).map_or(true, |end| is_within(ask, end)) => behind = next,
-            Some(_) | None => return Ok(page),
-        }
-    }
-    page.next = cursor(behind, ask.order);
+    let next = making.find(link, ask, at_most, now).await?;
+    let Making { mut page, examined, portions, .. } = making;
+    let still_matches =
+        |bare: &Job, job: &Job| job.state.ended() == bare.state.ended() && ask.filter.means(job, now);
+    portions.fill(link, &mut page.jobs, &mut page.unreadable, still_matches).await?;
+    (page.next, page.examined) = (next, examined.rows());
     Ok(page)
 }
 
-/// The jobs that are still there of these.
-async fn read(link: &mut Link, values: Values, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Row>, Fault> {
-    if ids.is_empty() {
-        return Ok(BTreeMap::new());
+impl Making {
+    /// Finds the jobs of the page, and returns where the next page begins.
+    async fn find(
+        &mut self,
+        link: &mut Link,
+        ask: &PageAsk,
+        at_most: usize,
+        now: Timestamp,
+    ) -> Result<Option<Cursor>, Fault> {
+        let lanes = listing::lanes_of(link, &ask.filter).await?;
+        let walk = Walk {
+            order: ask.order,
+            lanes,
+            receipts: ask.filter.states.is_empty() || ask.filter.states.contains(&StateName::Succeeded),
+        };
+        let (mut behind, mut among) = (start(ask), FEW);
+        while !self.examined.is_spent() {
+            let Found { places, goes_on } = places(link, &walk, behind, among).await?;
+            self.examined.add_rows(among);
+            if places.len() < CHUNK / 2 {
+                among = (among * 4).min(MANY);
+            }
+            let mut places = places.as_slice();
+            while let Some(first) = places.first() {
+                if let Some(next) = self.end(ask, at_most, behind, first.2) {
+                    return Ok(next);
+                }
+                let room = at_most - self.page.jobs.len();
+                let (portion, rest) = places.split_at(self.portions.next_size(room, CHUNK).min(places.len()));
+                places = rest;
+                let ids = portion.iter().filter_map(|(id, ..)| *id).collect();
+                let mut found = self.portions.read(link, ids).await?;
+                for (id, seq, at) in portion {
+                    if let Some(next) = self.end(ask, at_most, behind, *at) {
+                        return Ok(next);
+                    }
+                    behind = (*at, *seq);
+                    let row = id.and_then(|id| found.remove(&id));
+                    self.look(ask, now, value::timestamp(*at).ok(), row.as_ref()).await;
+                }
+            }
+            match goes_on {
+                Some(next) if value::timestamp(next.0).map_or(true, |end| is_within(ask, end)) => {
+                    behind = next;
+                }
+                Some(_) | None => return Ok(None),
+            }
+        }
+        Ok(cursor(behind, ask.order))
     }
-    Ok(rows::by_id(link.connection().await?.read(rows::by_ids_with(values, ids)).await?))
+
+    /// Returns where the next page begins, if this one ends before a job that ended at this time.
+    fn end(&self, ask: &PageAsk, at_most: usize, behind: Place, at: i64) -> Option<Option<Cursor>> {
+        if value::timestamp(at).is_ok_and(|end| !is_within(ask, end)) {
+            return Some(None);
+        }
+        let Page { jobs, unreadable, .. } = &self.page;
+        let is_full = jobs.len() == at_most || unreadable.len() == limits::PAGE_UNREADABLE;
+        (is_full || self.examined.is_spent()).then(|| cursor(behind, ask.order))
+    }
+
+    /// Looks at a job that ended at this time.
+    async fn look(&mut self, ask: &PageAsk, now: Timestamp, end: Option<Timestamp>, row: Option<&Row>) {
+        match row.map(|row| rows::look(row).1) {
+            Some(Ok(job)) => {
+                // A job that is to be done again has not ended.
+                let is_meant = end.is_some() && job.state.ended() == end && ask.filter.means(&job, now);
+                self.turn.spend(self.examined.add(&job, is_meant)).await;
+                if is_meant {
+                    self.portions.found(&job);
+                    self.page.jobs.push(job);
+                }
+            }
+            Some(Err(odd)) => {
+                self.examined.add_row();
+                self.page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd)));
+            }
+            None => self.examined.add_row(),
+        }
+    }
 }
 
 /// The next places in lanes that are meant, as far as so many receipts and standings reach.

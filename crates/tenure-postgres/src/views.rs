@@ -15,7 +15,7 @@ use crate::fault::unreadable;
 use crate::hosts;
 use crate::keyed;
 use crate::link::Link;
-use crate::listing::{self, Walk};
+use crate::listing::{self, Walk, Walked};
 use crate::listing_by_end;
 use crate::query::Query;
 use crate::rows::{self, Kept, Stored};
@@ -82,10 +82,11 @@ impl PostgresStore {
                 if ask.by == ListedBy::End {
                     return Ok(listing_by_end::page(link, &ask, at_most, now).await?.with(ask.values));
                 }
-                let (order, after, values) = (ask.order, ask.after, ask.values_to_read());
+                let (order, after, values) = (ask.order, ask.after, ask.values);
                 let walk = Walk { filter: &ask.filter, order, after, at_most, now, values };
                 let walked = listing::walk(link, &walk).await?;
-                let page = Page { jobs: walked.jobs, unreadable: walked.unreadable, next: walked.next };
+                let Walked { jobs, unreadable, next, examined } = walked;
+                let page = Page { jobs, unreadable, next, examined };
                 Ok(page.with(ask.values))
             })
         }))

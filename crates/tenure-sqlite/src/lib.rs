@@ -55,6 +55,7 @@ mod listing;
 mod listing_by_end;
 mod lock_holder;
 mod look;
+mod looking;
 mod merge;
 mod needs;
 mod open;

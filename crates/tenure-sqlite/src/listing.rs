@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, params_from_iter};
 use tenure_core::{Job, StateName, Timestamp, limits};
-use tenure_store::{Cursor, Examined, Filter, Order, UnreadableJob, Values};
+use tenure_store::{Cursor, Filter, Order, UnreadableJob, Values};
 
 use crate::front::READ_AHEAD;
-use crate::rows::{Stored, by_seq_with, look};
+use crate::looking::Looking;
+use crate::rows::Stored;
 use crate::{key_views, value};
 
 const CHUNK: i64 = 64;
@@ -64,6 +65,8 @@ pub(crate) struct Walk {
     pub unreadable: Vec<UnreadableJob>,
     /// Where to go on; `None` at the end.
     pub next: Option<Cursor>,
+    /// The rows that it examined.
+    pub examined: usize,
 }
 
 /// Which walk is wanted.
@@ -84,28 +87,24 @@ pub(crate) fn walk(conn: &Connection, ask: &WalkAsk<'_>) -> Result<Walk> {
     };
     let behind = ask.after.map_or(start, |cursor| value::signed(cursor.seq()));
     let mut source = Source::choose(conn, ask.filter, ask.order, behind)?;
-    let mut job = by_seq_with(conn, ask.values)?;
     let (mut found, mut unreadable) = (Vec::new(), Vec::new());
-    let (mut last, mut examined) = (None, Examined::new(ask.filter, ask.values));
-    while !examined.is_spent() && found.len() < ask.at_most && unreadable.len() < limits::PAGE_UNREADABLE {
-        let Some(seq) = source.next(conn)? else { return Ok(Walk { found, unreadable, next: None }) };
+    let (mut last, mut looking) = (None, Looking::new(conn, ask.filter, ask.values)?);
+    while !looking.examined.is_spent()
+        && found.len() < ask.at_most
+        && unreadable.len() < limits::PAGE_UNREADABLE
+    {
+        let Some(seq) = source.next(conn)? else {
+            return Ok(Walk { found, unreadable, next: None, examined: looking.examined.rows() });
+        };
         last = Some(value::seq(seq)?);
-        // Of those that were blocked some may be gone that are still listed.
-        match look(conn, &mut job, seq)? {
-            Some(Ok(stored)) => {
-                let is_meant = ask.filter.means(&stored.job, ask.now);
-                examined.add(&stored.job, is_meant);
-                found.extend(is_meant.then_some(stored));
-            }
-            Some(Err(odd)) => {
-                examined.add_row();
-                unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd)));
-            }
-            None => examined.add_row(),
+        match looking.at(seq, |job| ask.filter.means(job, ask.now))? {
+            Some(Ok(stored)) => found.push(stored),
+            Some(Err(odd)) => unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
+            None => {}
         }
     }
     let next = if source.next(conn)?.is_some() { last.map(Cursor::behind) } else { None };
-    Ok(Walk { found, unreadable, next })
+    Ok(Walk { found, unreadable, next, examined: looking.examined.rows() })
 }
 
 /// The jobs of a walk.

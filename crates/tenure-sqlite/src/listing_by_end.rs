@@ -1,10 +1,11 @@
 //! Walking the jobs that have ended, by when they did.
 
 use rusqlite::{Connection, Result};
-use tenure_core::{Timestamp, limits};
-use tenure_store::{Cursor, Examined, Order, Page, PageAsk};
+use tenure_core::{Job, Timestamp, limits};
+use tenure_store::{Cursor, Order, Page, PageAsk};
 
-use crate::rows::{Stored, by_seq_with, look};
+use crate::looking::Looking;
+use crate::rows::Stored;
 use crate::value;
 
 const CHUNK: i64 = 128;
@@ -16,14 +17,26 @@ pub(crate) const LAST_ENDED: &str = "SELECT ended, seq FROM standing
 
 /// Finds a bounded number of the jobs that a filter means, looking at a bounded number of rows and bytes.
 pub(crate) fn page(conn: &Connection, ask: &PageAsk, at_most: usize, now: Timestamp) -> Result<Page> {
+    let mut looking = Looking::new(conn, &ask.filter, ask.values)?;
+    let page = find(conn, ask, at_most, now, &mut looking)?;
+    Ok(Page { examined: looking.examined.rows(), ..page })
+}
+
+fn find(
+    conn: &Connection,
+    ask: &PageAsk,
+    at_most: usize,
+    now: Timestamp,
+    looking: &mut Looking<'_>,
+) -> Result<Page> {
     let sql = match ask.order {
         Order::OldestFirst => FIRST_ENDED,
         Order::NewestFirst => LAST_ENDED,
     };
-    let (mut behind, mut examined) = (start(ask), Examined::new(&ask.filter, ask.values));
-    let mut page = Page { jobs: Vec::new(), unreadable: Vec::new(), next: None };
-    let (mut places, mut job) = (conn.prepare_cached(sql)?, by_seq_with(conn, ask.values_to_read())?);
-    while !examined.is_spent() {
+    let mut behind = start(ask);
+    let mut page = Page { jobs: Vec::new(), unreadable: Vec::new(), next: None, examined: 0 };
+    let mut places = conn.prepare_cached(sql)?;
+    while !looking.examined.is_spent() {
         let read = places.query_map((behind.0, behind.1, CHUNK), |row| Ok((row.get(0)?, row.get(1)?)))?;
         let read: Vec<(i64, i64)> = read.collect::<Result<_>>()?;
         if read.is_empty() {
@@ -35,23 +48,17 @@ pub(crate) fn page(conn: &Connection, ask: &PageAsk, at_most: usize, now: Timest
                 return Ok(page);
             }
             let is_full = page.jobs.len() == at_most || page.unreadable.len() == limits::PAGE_UNREADABLE;
-            if is_full || examined.is_spent() {
+            if is_full || looking.examined.is_spent() {
                 page.next = cursor(behind, ask.order);
                 return Ok(page);
             }
             behind = (at, seq);
-            match look(conn, &mut job, seq)? {
-                Some(Ok(Stored { job, .. })) => {
-                    // A job that is to be done again has not ended.
-                    let is_meant = job.state.ended() == end && end.is_some() && ask.filter.means(&job, now);
-                    examined.add(&job, is_meant);
-                    page.jobs.extend(is_meant.then_some(job));
-                }
-                Some(Err(odd)) => {
-                    examined.add_row();
-                    page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd)));
-                }
-                None => examined.add_row(),
+            // A job that is to be done again has not ended.
+            let matches = |job: &Job| job.state.ended() == end && end.is_some() && ask.filter.means(job, now);
+            match looking.at(seq, matches)? {
+                Some(Ok(Stored { job, .. })) => page.jobs.push(job),
+                Some(Err(odd)) => page.unreadable.extend(Some(odd).filter(|odd| ask.filter.may_mean(odd))),
+                None => {}
             }
         }
     }

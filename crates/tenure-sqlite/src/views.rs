@@ -8,7 +8,7 @@ use tenure_store::{Count, ListedBy, Page, PageAsk, QueueInfo};
 
 use crate::fault::unreadable;
 use crate::key_views::{self, Awaited};
-use crate::listing::{self, WalkAsk, walk};
+use crate::listing::{self, Walk, WalkAsk, walk};
 use crate::place::place_of;
 use crate::reserve::Place;
 use crate::rows::{Stored, find, seq_of};
@@ -46,10 +46,10 @@ pub(crate) fn page(conn: &Connection, ask: &PageAsk, now: Timestamp) -> Result<P
     if ask.by == ListedBy::End {
         return Ok(listing_by_end::page(conn, ask, at_most, now)?.with(ask.values));
     }
-    let (order, after, values) = (ask.order, ask.after, ask.values_to_read());
+    let (order, after, values) = (ask.order, ask.after, ask.values);
     let walk = walk(conn, &WalkAsk { filter: &ask.filter, order, after, at_most, now, values })?;
-    let page = Page { jobs: listing::jobs(walk.found), unreadable: walk.unreadable, next: walk.next };
-    Ok(page.with(ask.values))
+    let Walk { found, unreadable, next, examined } = walk;
+    Ok(Page { jobs: listing::jobs(found), unreadable, next, examined }.with(ask.values))
 }
 
 pub(crate) fn attempts(conn: &Connection, id: JobId) -> Result<Vec<Attempt>> {

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use tenure_core::{Due, Edit, Job, State, StateName, Timestamp};
+use tenure_core::{Due, Edit, Job, State, StateName, Timestamp, limits};
 
 use crate::{Change, Cursor, Fault, Filter, Moment, PageAsk, Selection, Store, Values};
 
@@ -40,6 +40,14 @@ struct Search {
     /// The new due time. All jobs of a search get the same one, so they keep the order in which they were enqueued.
     due: Timestamp,
     after: Option<Cursor>,
+    /// Rows that the search has passed over since it last found a job.
+    passed: usize,
+}
+
+impl Search {
+    fn new(due: Timestamp) -> Self {
+        Self { due, after: None, passed: 0 }
+    }
 }
 
 impl ClockCorrection {
@@ -53,35 +61,30 @@ impl ClockCorrection {
         let clock = store.clock();
         let (now, moment) = (clock.now(), clock.moment());
         let Some(last) = self.last.replace((now, moment)) else {
-            (self.looked, self.search) = (Some(moment), Some(Search { due: now, after: None }));
+            (self.looked, self.search) = (Some(moment), Some(Search::new(now)));
             return Ok(false);
         };
         let is_time = self.looked.is_none_or(|looked| moment.since(looked) >= BETWEEN_LOOKS);
         if has_gone_back(last, now, moment) {
-            self.search = Some(Search { due: now, after: None });
+            self.search = Some(Search::new(now));
         } else if self.search.is_none() && is_time {
             let newest = store.jobs(PageAsk { values: Values::Omitted, ..PageAsk::default() }).await?;
             self.looked = Some(moment);
             let newest = newest.jobs.iter().map(|job| job.created).max();
             if newest > self.searched && newest > Some(now.after(TOLERANCE)) {
                 self.searched = newest;
-                self.search = Some(Search { due: now, after: None });
+                self.search = Some(Search::new(now));
             }
         }
-        let Some(Search { due, after }) = self.search else { return Ok(false) };
-        let next = make_due(store, now, due, after).await?;
-        self.search = next.map(|next| Search { due, after: Some(next) });
+        let Some(search) = &self.search else { return Ok(false) };
+        self.search = make_due(store, now, search).await?;
         Ok(self.search.is_some())
     }
 }
 
-/// Makes the jobs of one page due. Returns the position of the next page; `None` at the end of the search.
-async fn make_due(
-    store: &dyn Store,
-    now: Timestamp,
-    due: Timestamp,
-    after: Option<Cursor>,
-) -> Result<Option<Cursor>, Fault> {
+/// Makes the jobs of one page due. Returns the rest of the search; `None` at its end.
+async fn make_due(store: &dyn Store, now: Timestamp, search: &Search) -> Result<Option<Search>, Fault> {
+    let Search { due, after, passed } = *search;
     let filter = Filter {
         states: vec![StateName::Scheduled, StateName::Blocked],
         created_from: Some(now.after(TOLERANCE)),
@@ -90,15 +93,17 @@ async fn make_due(
     // The filter may examine many more jobs than it matches, so their values are read only for each match.
     let page = store.jobs(PageAsk { filter, after, values: Values::Omitted, ..PageAsk::default() }).await?;
     for found in page.jobs.iter().filter(|job| is_accepted_ahead(job, now)) {
-        let filter = Filter { ids: vec![found.id], ..Filter::default() };
-        let seen = store.jobs(PageAsk { filter, ..PageAsk::default() }).await?.jobs.pop();
+        let seen = store.job(found.id).await?;
         let Some(job) = seen.filter(|job| is_accepted_ahead(job, now)) else { continue };
         let edit = Edit { seen: Some(Box::new(job)), due: Some(Due::At(due)), ..Edit::default() };
         // A refusal means that another change of the job came first.
         store.change(Change::Edit(Box::new(edit)), Selection::Ids(vec![found.id])).await?;
     }
-    // The store accepted these jobs one after the other, so a page without any of them ends the search.
-    Ok(page.next.filter(|_| !page.jobs.is_empty()))
+    // The store accepted these jobs one after the other, so many rows without any of them end the search. An empty page
+    // does not: it may have passed over few rows, if they are large.
+    let passed = if page.jobs.is_empty() { passed + page.examined } else { 0 };
+    let next = page.next.filter(|_| passed < limits::PAGE_EXAMINED);
+    Ok(next.map(|next| Search { due, after: Some(next), passed }))
 }
 
 /// Returns `true` if the wall clock has fallen behind the monotonic clock since the last step.

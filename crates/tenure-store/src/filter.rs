@@ -57,11 +57,10 @@ impl Filter {
         self.conditions.iter().all(|condition| condition.holds_for(&candidate, now))
     }
 
-    /// Returns the values that a store has to read for a page with these values: a condition may need args that the page
-    /// omits.
+    /// Returns the values that a store has to read to decide about a job: a condition may need its args.
     #[must_use]
-    pub fn values_to_read(&self, page: Values) -> Values {
-        if self.conditions.iter().any(Condition::reads_args) { Values::Read } else { page }
+    pub fn values_needed(&self) -> Values {
+        if self.conditions.iter().any(Condition::reads_args) { Values::Read } else { Values::Omitted }
     }
 
     /// Returns `true` unless the filter rules out a job that cannot be read, by what is known of it. If its queue or kind

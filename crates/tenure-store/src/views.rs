@@ -37,14 +37,6 @@ pub enum Values {
     Omitted,
 }
 
-impl PageAsk {
-    /// Returns the values that the store has to read: a condition may need args that the page omits.
-    #[must_use]
-    pub fn values_to_read(&self) -> Values {
-        self.filter.values_to_read(self.values)
-    }
-}
-
 impl Default for PageAsk {
     /// The newest hundred of all jobs.
     fn default() -> Self {
@@ -68,6 +60,8 @@ pub struct Page {
     pub unreadable: Vec<UnreadableJob>,
     /// Position of the next page; `None` at the end.
     pub next: Option<Cursor>,
+    /// Number of rows that the store examined for the page. A page may end after few rows if they are large.
+    pub examined: usize,
 }
 
 /// A job with a row that this program cannot read. All other jobs are unaffected.
@@ -326,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_by_args_reads_values_although_the_page_omits_them() {
+    fn only_a_condition_on_args_needs_values() {
         let arg = Condition::Arg { path: vec!["card".to_owned()], value: "1".into() };
         let nested = Condition::Not(Box::new(Condition::OneOf(vec![Condition::Own, arg.clone()])));
         for (condition, values) in [
@@ -335,8 +329,7 @@ mod tests {
             (Condition::Owner("shop".to_owned()), Values::Omitted),
         ] {
             let filter = Filter { conditions: vec![condition], ..Filter::default() };
-            let ask = PageAsk { filter, values: Values::Omitted, ..PageAsk::default() };
-            assert_eq!(ask.values_to_read(), values);
+            assert_eq!(filter.values_needed(), values);
         }
     }
 }

@@ -88,7 +88,7 @@ pub(crate) async fn get(
 
 /// Returns a page, which is shorter than requested if its jobs are large.
 async fn page<'a>(api: &'a Api, ask: PageAsk, seen: &[Condition]) -> Result<(Page, Filling<'a>), Problem> {
-    let mut all = Page { jobs: Vec::new(), unreadable: Vec::new(), next: ask.after };
+    let mut all = Page { jobs: Vec::new(), unreadable: Vec::new(), next: ask.after, examined: 0 };
     let (mut filling, mut looked, now) = (Filling::new(api), 0, api.tenure().now());
     let mut looked_bytes = 0_usize;
     loop {
@@ -98,6 +98,7 @@ async fn page<'a>(api: &'a Api, ask: PageAsk, seen: &[Condition]) -> Result<(Pag
         // One that is not full has looked at as much as one page may.
         let is_over = some.jobs.len() < at_most || some.next.is_none();
         looked += some.jobs.len();
+        all.examined += some.examined;
         all.unreadable.extend(some.unreadable);
         for job in some.jobs {
             looked_bytes = looked_bytes.saturating_add(weight(&job));

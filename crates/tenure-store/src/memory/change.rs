@@ -6,7 +6,7 @@ use tenure_core::{
 
 use super::rows::Rows;
 use super::step::Step;
-use crate::{Change, ChangeOutcome, Changed, Order, Selection, Values, parts};
+use crate::{Change, ChangeOutcome, Changed, Order, Selection, parts};
 
 /// What a change comes to: the answer, and the step if there is one.
 type Decision = (ChangeOutcome, Option<Step>);
@@ -17,13 +17,8 @@ impl Rows {
         let (ids, next) = match selection {
             Selection::Ids(ids) => (ids.clone(), None),
             Selection::Matching { filter, after } => {
-                let (found, next) = self.scan(
-                    (filter, Values::Omitted),
-                    Order::OldestFirst,
-                    *after,
-                    limits::CHANGE_JOBS,
-                    now,
-                );
+                let (found, next, _) =
+                    self.scan(filter, Order::OldestFirst, *after, limits::CHANGE_JOBS, now);
                 (found.into_iter().map(|job| job.id).collect(), next)
             }
         };

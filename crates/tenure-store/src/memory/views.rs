@@ -5,7 +5,7 @@ use std::ops::Bound;
 use tenure_core::{Job, QueueName, Timestamp, limits};
 
 use super::rows::{Queue, Row, Rows};
-use crate::{Count, Cursor, Examined, Filter, ListedBy, Order, Page, PageAsk, QueueInfo, Values};
+use crate::{Count, Cursor, Examined, Filter, ListedBy, Order, Page, PageAsk, QueueInfo};
 
 impl Rows {
     /// One page of a listing.
@@ -14,9 +14,9 @@ impl Rows {
         if ask.by == ListedBy::End {
             return self.page_by_end(ask, at_most, now).with(ask.values);
         }
-        let (found, next) = self.scan((&ask.filter, ask.values), ask.order, ask.after, at_most, now);
+        let (found, next, examined) = self.scan(&ask.filter, ask.order, ask.after, at_most, now);
         let jobs = found.into_iter().cloned().collect();
-        Page { jobs, unreadable: Vec::new(), next }.with(ask.values)
+        Page { jobs, unreadable: Vec::new(), next, examined }.with(ask.values)
     }
 
     /// One page of a listing by ends.
@@ -38,10 +38,10 @@ impl Rows {
         let within =
             |(at, _): &&(Timestamp, u64)| *at >= from && ask.filter.ended_before.is_none_or(|end| *at < end);
         let (mut jobs, mut place) = (Vec::new(), None);
-        let mut examined = Examined::new(&ask.filter, ask.values);
+        let mut examined = Examined::new(&ask.filter);
         while jobs.len() < at_most && !examined.is_spent() {
             let Some(at) = places.next().filter(within) else {
-                return Page { jobs, unreadable: Vec::new(), next: None };
+                return Page { jobs, unreadable: Vec::new(), next: None, examined: examined.rows() };
             };
             place = Some(*at);
             let Some(job) = self.jobs.get(&at.1).map(|row| &row.job) else {
@@ -54,21 +54,21 @@ impl Rows {
         }
         let goes_on = places.next().is_some_and(|at| within(&at));
         let next = place.filter(|_| goes_on).map(|(at, seq)| Cursor::behind_end(at, seq));
-        Page { jobs, unreadable: Vec::new(), next }
+        Page { jobs, unreadable: Vec::new(), next, examined: examined.rows() }
     }
 
-    /// The jobs that a filter means, and where to go on; a bounded number of rows and bytes is looked at.
+    /// The jobs that a filter means, where to go on, and the number of rows looked at; rows and bytes are bounded.
     pub fn scan(
         &self,
-        (filter, values): (&Filter, Values),
+        filter: &Filter,
         order: Order,
         after: Option<Cursor>,
         at_most: usize,
         now: Timestamp,
-    ) -> (Vec<&Job>, Option<Cursor>) {
+    ) -> (Vec<&Job>, Option<Cursor>, usize) {
         let mut rows = self.behind(order, after);
         let (mut found, mut last) = (Vec::new(), None);
-        let mut examined = Examined::new(filter, values);
+        let mut examined = Examined::new(filter);
         while found.len() < at_most && !examined.is_spent() {
             let Some(row) = rows.next() else { break };
             last = Some(row.job.seq);
@@ -77,7 +77,7 @@ impl Rows {
             found.extend(is_meant.then_some(&row.job));
         }
         let next = rows.next().and(last).map(Cursor::behind);
-        (found, next)
+        (found, next, examined.rows())
     }
 
     fn behind(&self, order: Order, after: Option<Cursor>) -> Box<dyn Iterator<Item = &Row> + '_> {
