@@ -81,7 +81,7 @@ impl Condition {
         self.holds_for(&Candidate::new(job), now)
     }
 
-    /// The same for a job that several conditions examine.
+    /// Does the same for a job that several conditions examine.
     #[must_use]
     pub fn holds_for(&self, candidate: &Candidate<'_>, now: Timestamp) -> bool {
         let job = candidate.job;

@@ -35,7 +35,7 @@ impl<'a> Filling<'a> {
 
     /// Reads from the store, after waiting for one of the permits for reads.
     pub(crate) async fn read<T>(&self, reading: impl Future<Output = T>) -> T {
-        // It is never closed.
+        // The semaphore never closes.
         let _permit = self.api.reads().acquire().await.ok();
         reading.await
     }

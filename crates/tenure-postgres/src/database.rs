@@ -46,7 +46,7 @@ const ALIVE_IDLE: Duration = Duration::from_secs(15);
 const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const ALIVE_RETRIES: u32 = 3;
 
-/// How long new connections rely on an earlier check of the schema. A program opens most of its connections at once.
+/// New connections rely on an earlier check of the schema for this long. A program opens most of its connections at once.
 const CHECK_LASTS: Duration = Duration::from_secs(1);
 
 /// How long somebody looks whether there is a pooler.

@@ -335,7 +335,7 @@ mod tests {
     use crate::{change, listing_by_end};
 
     thread_local! {
-        /// How often walks of this thread have let other tasks run.
+        /// Times that walks of this thread have let other tasks run.
         pub(super) static TURNS: Cell<usize> = const { Cell::new(0) };
     }
 

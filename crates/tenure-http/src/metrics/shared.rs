@@ -1,4 +1,4 @@
-//! One look at the store for all who ask for metrics at once.
+//! A look at the store that simultaneous requests for metrics share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -121,7 +121,7 @@ pub(crate) async fn grants_of_tokens(
     Ok(judged.collect())
 }
 
-/// Those of these jobs that there are, without args and results: a thousand of them can have half a gigabyte.
+/// Reads the jobs that exist, without args and results: a thousand jobs can have half a gigabyte of them.
 async fn read(tenure: &Tenure, ids: Vec<JobId>) -> Result<Vec<JobRecord>, Problem> {
     let (mut jobs, mut after) = (Vec::new(), None);
     if ids.is_empty() {

@@ -42,7 +42,7 @@ impl LargeQueues {
     /// Waits for the permission for a claim, if one of its queues has large jobs.
     pub(super) async fn look(&self, ask: &Reserve) -> Look<'_> {
         let at_once = self.at_once(ask);
-        // It is never closed.
+        // The semaphore never closes.
         let permit = if at_once < PORTION { self.looks.acquire().await.ok() } else { None };
         Look { at_once, _permit: permit }
     }
