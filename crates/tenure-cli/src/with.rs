@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use tenure_http::json_value;
+
 use crate::client::{Ask, Client, Connect, Goes, Patience, Purpose, Trouble, escaped, interruptible};
 use crate::exit::Failure;
 use crate::ids::{self, Part};
@@ -161,7 +163,7 @@ impl Named {
     fn rows(&self, with: &mut With, items: &[Box<RawValue>], first: bool) -> Result<(), Failure> {
         let mut table = Table::new(self.columns);
         for item in items {
-            let read: Value = serde_json::from_str(item.get()).map_err(|error| strange(&error))?;
+            let read = json_value(item.get()).map_err(|error| strange(&error))?;
             match with.out.shape() {
                 Shape::Table | Shape::Wide => table.row((self.cells)(&read, &with.out)),
                 Shape::Json | Shape::Jsonl => with.out.document(item.get())?,

@@ -25,6 +25,7 @@ pub(crate) struct Portions {
     needed: Values,
     /// The values of the next candidates.
     values: Values,
+    has_conditions: bool,
     read: usize,
     found: usize,
     /// Found jobs without the values that are wanted.
@@ -36,8 +37,9 @@ impl Portions {
     pub(crate) fn new(filter: &Filter, wanted: Values) -> Self {
         let needed = filter.values_needed();
         // Most candidates match a filter without conditions.
-        let values = if filter.conditions.is_empty() { wanted } else { needed };
-        Self { wanted, needed, values, read: 0, found: 0, bare: BTreeSet::new() }
+        let has_conditions = !filter.conditions.is_empty();
+        let values = if has_conditions { needed } else { wanted };
+        Self { wanted, needed, values, has_conditions, read: 0, found: 0, bare: BTreeSet::new() }
     }
 
     /// Returns the number of candidates to read next, for a page that has room for so many jobs.
@@ -48,6 +50,8 @@ impl Portions {
         match (self.needed, self.values) {
             (Values::Read, _) => WITH_ARGS,
             (Values::Omitted, Values::Read) => room.max(WITH_ARGS),
+            // The page may end within them because of their metadata.
+            (Values::Omitted, Values::Omitted) if self.has_conditions => chunk,
             (Values::Omitted, Values::Omitted) => chunk.max(room),
         }
     }
@@ -106,4 +110,24 @@ impl Portions {
 
 async fn read(link: &mut Link, values: Values, ids: Vec<JobId>) -> Result<BTreeMap<JobId, Row>, Fault> {
     Ok(rows::by_id(link.connection().await?.read(rows::by_ids_with(values, ids)).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::Kind;
+    use tenure_store::Condition;
+
+    use super::*;
+
+    /// A page with conditions may end within a portion because of metadata, and the next page reads the rest again.
+    #[test]
+    fn a_portion_is_small_if_the_page_may_end_within_it() {
+        let size = |conditions: Vec<Condition>| {
+            let filter = Filter { conditions, ..Filter::default() };
+            Portions::new(&filter, Values::Omitted).next_size(1_000, 128)
+        };
+        assert_eq!(size(vec![Condition::Kind(Kind::new("mail").unwrap())]), 128);
+        assert_eq!(size(vec![Condition::Arg { path: vec!["to".to_owned()], value: "7".into() }]), WITH_ARGS);
+        assert_eq!(size(Vec::new()), 1_000);
+    }
 }

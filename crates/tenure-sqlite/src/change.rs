@@ -38,18 +38,13 @@ impl Writing<'_> {
         self.flush_keys()?;
         self.memory.lanes.flush(self.conn)?;
         let (order, now) = (Order::OldestFirst, self.now);
-        let (at_most, values) = (limits::CHANGE_JOBS, Values::Read);
+        // Each job is read once more when it is changed: a step could have half a gigabyte of args and results.
+        let (at_most, values) = (limits::CHANGE_JOBS, Values::Omitted);
         let walk = walk(self.conn, &WalkAsk { filter, order, after, at_most, now, values })?;
         let mut outcomes = Vec::with_capacity(walk.found.len());
         for stored in walk.found {
             let id = stored.job.id;
-            // A change of a job before it may have let it go on.
-            let is_gated = stored.job.terms.are_gated();
-            let outcome = match is_gated {
-                true => self.find_and_change(change, id)?,
-                false => self.change_one(change, stored)?,
-            };
-            outcomes.push((id, outcome));
+            outcomes.push((id, self.find_and_change(change, id)?));
         }
         Ok(Changed { outcomes, next: walk.next })
     }

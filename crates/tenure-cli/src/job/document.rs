@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tenure_http::json_value;
 
 use crate::client::Trouble;
 use crate::exit::Failure;
@@ -16,7 +17,7 @@ pub(super) struct Document {
 
 impl Document {
     pub(super) fn of(text: String) -> Result<Self, Trouble> {
-        let read = serde_json::from_str(&text).map_err(|error| Trouble::strange(&error.to_string()))?;
+        let read = json_value(&text).map_err(|error| Trouble::strange(&error.to_string()))?;
         Ok(Self { read, text })
     }
 

@@ -232,6 +232,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         let Answered { sent, mut turn } = match answer {
             Ok(answered) => answered,
             Err(fault) => {
+                settling.iter_mut().for_each(|decided| decided.is_sent = true);
                 settling.append(&mut self.running.decided);
                 self.running.decided = settling;
                 return Err(fault);
@@ -370,7 +371,7 @@ impl<App: Send + Sync + 'static> Engine<App> {
         let policy = self.handlers.policy(&reserved.job().kind);
         let job = reserved.shared();
         let settlement = reserved.settle(verdict, &policy, self.tenure.chance().fraction());
-        self.running.decided.push(Decided { settlement, control, job });
+        self.running.decided.push(Decided { settlement, control, job, is_sent: false });
     }
 
     /// A thread that does not stop keeps its slot: the limit is about what really runs.

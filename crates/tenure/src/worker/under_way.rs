@@ -15,13 +15,16 @@ pub(super) struct Decided {
     pub(super) control: Arc<Control>,
     /// The job as it was granted.
     pub(super) job: Arc<Job>,
+    /// True if it was sent before and its answer was lost.
+    pub(super) is_sent: bool,
 }
 
 impl Decided {
     /// Corrects the outcome of an attempt that has completed its job in a transaction of its own. It was settled as if the
-    /// transaction had not committed, and the store answers that the attempt has ended already.
+    /// transaction had not committed, and the store answers that the attempt has ended already. After a lost answer, this
+    /// can be the end that the worker sent first.
     pub(super) fn take_in(&mut self, settled: &mut Settled) {
-        if *settled == Settled::Repeated && self.control.is_completed() {
+        if *settled == Settled::Repeated && !self.is_sent && self.control.is_completed() {
             self.settlement = self.settlement.clone().committed();
             *settled = Settled::Done(StateName::Succeeded);
         }
