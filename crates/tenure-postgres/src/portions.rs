@@ -114,8 +114,7 @@ async fn read(link: &mut Link, values: Values, ids: Vec<JobId>) -> Result<BTreeM
 
 #[cfg(test)]
 mod tests {
-    use tenure_core::Kind;
-    use tenure_store::Condition;
+    use tenure_core::{Condition, Kind};
 
     use super::*;
 
