@@ -310,8 +310,8 @@ async fn a_schema_on_whose_tables_others_may_create_triggers_is_refused_until_no
     assert_not_sprung(&admin, &s).await;
 }
 
-/// PostgreSQL evaluates the condition of a trigger as the role that writes, whoever owns the trigger's function. A trigger
-/// stays when the right to create it is revoked.
+/// PostgreSQL evaluates the condition of a trigger as the role that writes, not as the owner of the trigger's function. A
+/// trigger stays when the right to create it is revoked.
 #[tokio::test]
 async fn a_trigger_whose_condition_calls_a_function_is_refused() {
     let s = schema();
