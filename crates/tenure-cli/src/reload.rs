@@ -36,13 +36,15 @@ impl Reload {
         let serve = Arc::new(serve);
         // Which addresses may be called counts from the next start on, as `told` says.
         let may_call = declared::may_call(&settings);
+        // A server that started read-only stays so until its next start.
+        let changes = (!settings.is_on("server.read_only")).then_some(routes);
         while self.0.recv().await.is_some() {
             if let Some(Err(error)) = tls.as_ref().map(Tls::reload) {
                 complain(&format!("TLS certificate not reloaded; the old one stays in use: {error}"));
             }
             // A tool that rotates logs has renamed it.
             audit_file.iter().for_each(AuditFile::reopen);
-            match again(&serve, &settings, &logs, (&routes, &may_call)).await {
+            match again(&serve, &settings, &logs, (changes.as_ref(), &may_call)).await {
                 Ok((new, told)) => {
                     screen.line(&format!("settings reloaded: {}", told.join("; ")));
                     settings = new;
@@ -57,7 +59,7 @@ async fn again(
     serve: &Arc<Serve>,
     old: &Resolved,
     logs: &Logs,
-    (routes, may_call): (&Router, &Egress),
+    (changes, may_call): (Option<&Router>, &Egress),
 ) -> Result<(Resolved, Vec<String>), Failure> {
     let serve = Arc::clone(serve);
     // Reading files, and commands that print secrets, would hold up a thread of the server.
@@ -73,7 +75,7 @@ async fn again(
     if new.text("log.level") != old.text("log.level") && logs.choose(&new)? {
         told.push(format!("log.level is now {}", new.text("log.level").unwrap_or_default()));
     }
-    if !new.is_on("server.read_only") {
+    if let Some(routes) = changes {
         let applied = declared::apply(routes, &new.declared).await?;
         told.extend(applied.changed);
         told.extend(applied.faults.iter().map(ToString::to_string));

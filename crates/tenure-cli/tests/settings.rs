@@ -82,7 +82,7 @@ fn a_server_reads_again_what_it_is_told_to_and_says_what_has_changed() {
     server.line_with("schedules", SOON);
     assert_eq!(ask(&address, "GET", "/readyz", "", "").0, 200);
     let other = DECLARED.replace("max_running = 5", "max_running = 7").replace("0 2 * * *", "0 3 * * *");
-    write(folder, &format!("{SERVER}auth = \"tokens\"\n{other}[log]\nlevel = \"info\"\n"));
+    write(folder, &format!("{SERVER}auth = \"tokens\"\nread_only = true\n{other}[log]\nlevel = \"info\"\n"));
     hang_up(&server);
     let told = server.line_with("settings reloaded", SOON);
     for part in [
@@ -90,6 +90,7 @@ fn a_server_reads_again_what_it_is_told_to_and_says_what_has_changed() {
         "updated queue mail: max_running",
         "updated schedule nightly: spec",
         "server.auth takes effect at the next start",
+        "server.read_only takes effect at the next start",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }

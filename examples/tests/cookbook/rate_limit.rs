@@ -20,7 +20,7 @@ impl Job for SyncContact {
     type Output = ();
 }
 
-/// Run this at start-up: 60 calls a minute, at most 10 at once after a quiet time, at most 20 open.
+/// Run this at start-up: one call a second on average, up to 10 more after a quiet time, at most 20 open.
 async fn set_limits(tenure: &Tenure) -> Result<(), Error> {
     let rate = Rate::new(60, Duration::from_secs(60)).burst(10);
     tenure.limits().set("crm-api", Limit::of(20).at_rate(rate)).await

@@ -39,12 +39,18 @@ impl Default for LargeQueues {
 }
 
 impl LargeQueues {
-    /// Waits for the permission for a claim, if one of its queues has large jobs.
-    pub(super) async fn look(&self, ask: &Reserve) -> Look<'_> {
+    /// Returns the permission for a claim, or nothing if one of its queues has large jobs and other claims look already.
+    pub(super) fn look_now(&self, ask: &Reserve) -> Option<Look<'_>> {
         let at_once = self.at_once(ask);
+        let permit = if at_once < PORTION { Some(self.looks.try_acquire().ok()?) } else { None };
+        Some(Look { at_once, _permit: permit })
+    }
+
+    /// Waits for the permission for a claim of a queue with large jobs.
+    pub(super) async fn look(&self, ask: &Reserve) -> Look<'_> {
         // The semaphore never closes.
-        let permit = if at_once < PORTION { self.looks.acquire().await.ok() } else { None };
-        Look { at_once, _permit: permit }
+        let permit = self.looks.acquire().await.ok();
+        Look { at_once: self.at_once(ask), _permit: permit }
     }
 
     fn at_once(&self, ask: &Reserve) -> usize {
@@ -113,20 +119,21 @@ mod tests {
         let tenure = Tenure::on(Arc::new(MemoryStore::new(Arc::new(SystemClock))), Chance::seeded(1));
         let (large, small) = (ask(&tenure, "large"), ask(&tenure, "small"));
         let queues = LargeQueues::default();
-        assert_eq!(queues.look(&large).await.at_once, PORTION, "nothing is known yet");
+        assert_eq!(queues.look_now(&large).unwrap().at_once, PORTION, "nothing is known yet");
         queues.note(&jobs("large", 250 * 1024).await);
         queues.note(&jobs("small", 100).await);
         let mut looks = Vec::new();
         for _ in 0..LOOKS {
-            looks.push(queues.look(&large).await);
+            looks.push(queues.look_now(&large).unwrap());
             assert_eq!(looks[0].at_once, 32);
         }
-        assert!(queues.look(&large).now_or_never().is_none(), "the memory of 16 grants is enough");
+        assert!(queues.look_now(&large).is_none(), "the memory of 16 grants is enough");
+        assert!(queues.look(&large).now_or_never().is_none());
         for _ in 0..100 {
-            looks.push(queues.look(&small).now_or_never().unwrap());
+            looks.push(queues.look_now(&small).unwrap());
         }
         assert_eq!(looks.pop().unwrap().at_once, PORTION);
         queues.note(&jobs("large", 100).await);
-        assert_eq!(queues.look(&large).now_or_never().unwrap().at_once, PORTION, "its jobs are small now");
+        assert_eq!(queues.look_now(&large).unwrap().at_once, PORTION, "its jobs are small now");
     }
 }

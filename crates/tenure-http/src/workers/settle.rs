@@ -15,6 +15,7 @@ use super::claim::{Claim, ClaimedJob, answer};
 use super::commands::Command;
 use super::grant::{Grant, portion};
 use super::granted::grants_of_tokens;
+use super::large::Look;
 use super::roll;
 use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
@@ -207,29 +208,51 @@ pub(crate) async fn settle_and_grant(
     endings: Vec<Ending>,
     then: Option<Reserve>,
 ) -> Result<(Vec<Settled>, Grant), Problem> {
-    let (to, settled) = oneshot::channel();
+    let (mut to, settled) = oneshot::channel();
     let api = api.clone();
     tokio::spawn(async move {
+        let answer = settle_then_grant(&api, endings, then, &mut to).await;
         // If nobody receives it any more, the grant gives itself back.
-        let _ = to.send(settle_then_grant(&api, endings, then).await);
+        let _ = to.send(answer);
     });
     Ok(settled.await.map_err(|_| unfinished())??)
 }
+
+type Answer = Result<(Vec<Settled>, Grant), tenure::Error>;
 
 async fn settle_then_grant(
     api: &Api,
     endings: Vec<Ending>,
     then: Option<Reserve>,
-) -> Result<(Vec<Settled>, Grant), tenure::Error> {
+    to: &mut oneshot::Sender<Answer>,
+) -> Answer {
     let Some(ask) = then else {
         let (settled, claimed) = spans::attempt::settle(api, endings, None).await?;
         return Ok((settled, Grant::new(api.tenure(), claimed)));
     };
-    let look = api.large_queues().look(&ask).await;
-    let first = portion(&ask, look.at_once.min(ask.at_most));
+    if let Some(look) = api.large_queues().look_now(&ask) {
+        return settle_at_once(api, endings, &ask, look).await;
+    }
+    // Outcomes do not wait until other claims have looked.
+    let (settled, _) = spans::attempt::settle(api, endings, None).await?;
+    let look = tokio::select! {
+        look = api.large_queues().look(&ask) => look,
+        () = to.closed() => return Ok((settled, Grant::none(api.tenure()))),
+    };
+    match settle_at_once(api, Vec::new(), &ask, look).await {
+        Ok((_, grant)) => Ok((settled, grant)),
+        // The outcomes are recorded; the worker claims again.
+        Err(_) if !settled.is_empty() => Ok((settled, Grant::none(api.tenure()))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Settles, and grants as much of what is asked for as fits in one response.
+async fn settle_at_once(api: &Api, endings: Vec<Ending>, ask: &Reserve, look: Look<'_>) -> Answer {
+    let first = portion(ask, look.at_once.min(ask.at_most));
     let (settled, claimed) = spans::attempt::settle(api, endings, Some(first)).await?;
     api.large_queues().note(&claimed.jobs);
-    Ok((settled, Grant::new(api.tenure(), claimed).completed(&ask, look.at_once).await))
+    Ok((settled, Grant::new(api.tenure(), claimed).completed(ask, look.at_once).await))
 }
 
 /// What is told if a task of the server's own has not come to its end.
@@ -266,4 +289,54 @@ async fn settled_answer(api: &Api, id: JobId, completes: bool, settled: Settled)
 fn refused(job_id: String, problem: &Problem) -> SettleItemAnswer {
     let status = problem.problem_type().status().as_u16();
     SettleItemAnswer { job_id, status, state: None, repeated: false, problem: Some(problem.document()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tenure::{Chance, Draft, Kinds, MemoryStore, QueueName, State, SystemClock, Tenure, Want};
+
+    use super::*;
+    use crate::api::Rules;
+
+    async fn enqueue(tenure: &Tenure, args: &str) {
+        tenure.enqueue_draft(Draft::raw("k", &Value::from(args)).queue("large")).await.unwrap();
+    }
+
+    fn ask(tenure: &Tenure) -> Reserve {
+        let want = Want { queue: QueueName::new("large").unwrap(), kinds: Kinds::All, at_most: 1 };
+        let (holder, ttl) = (tenure.remote().draw_worker(), Duration::from_secs(30));
+        Reserve { holder, ttl, wants: vec![want], at_most: 1 }
+    }
+
+    #[tokio::test]
+    async fn outcomes_do_not_wait_for_other_claims_of_queues_with_large_jobs() {
+        let tenure = Tenure::on(Arc::new(MemoryStore::new(Arc::new(SystemClock))), Chance::seeded(1));
+        let api = Api::new(&tenure, Rules::default());
+        for _ in 0..2 {
+            enqueue(&tenure, &"x".repeat(250_000)).await;
+        }
+        let (_, grant) = settle_and_grant(&api, Vec::new(), Some(ask(&tenure))).await.unwrap();
+        let (claimed, _) = grant.told();
+        let job = Arc::clone(&claimed.jobs[0]);
+        let mut looks = Vec::new();
+        while let Some(look) = api.large_queues().look_now(&ask(&tenure)) {
+            looks.push(look);
+        }
+        let ending = Ending { job: Arc::clone(&job), verdict: Verdict::Released };
+        let then = Some(ask(&tenure));
+        let request = tokio::spawn({
+            let api = api.clone();
+            async move { settle_and_grant(&api, vec![ending], then).await }
+        });
+        while matches!(tenure.jobs().get(job.id).await.unwrap().state, State::Running { .. }) {
+            tokio::task::yield_now().await;
+        }
+        assert!(!request.is_finished(), "its claim still waits for the others");
+        drop(looks);
+        let (settled, grant) = request.await.unwrap().unwrap();
+        assert_eq!((settled.len(), grant.len()), (1, 1));
+    }
 }
