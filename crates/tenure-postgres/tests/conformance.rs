@@ -23,7 +23,7 @@ use tenure_store::{Clock, Hints, Store};
 use crate::reused::Schemas;
 
 /// How many histories of each sort, if nobody says.
-const HISTORIES: u64 = 10;
+const HISTORIES: u64 = 5;
 /// What is slow is not wrong, but a call that never comes is.
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -132,7 +132,7 @@ pub fn until(what: &str, within: Duration, is_so: impl Fn() -> bool) {
     let over = Instant::now() + within;
     while !is_so() {
         assert!(Instant::now() < over, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 

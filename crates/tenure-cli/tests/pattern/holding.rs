@@ -65,6 +65,7 @@ fn a_job_that_takes_much_longer_than_its_lease_is_never_without_its_holder() {
             assert!(stand.claim(&stand.second, 0, json!({})).is_empty(), "somebody else has it as well");
             assert!(stand.claim(&stand.first(), 0, json!({})).is_empty(), "somebody else has it as well");
             looks += 1;
+            std::thread::sleep(Duration::from_millis(100));
         }
         let grace = json!({ "grace_seconds": 1, "reason": "enough" }).to_string();
         let asked = ask(&stand.second, "POST", &format!("/v1/jobs/{id}/cancel"), "", &grace);

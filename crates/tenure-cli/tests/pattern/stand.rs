@@ -12,7 +12,7 @@ use crate::program::Program;
 use crate::served::{SOON, ask, json_of};
 
 /// Between two looks at something that has to come.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(30);
 
 /// One for all tests; each has queues of its own. It ends with this process.
 static DATABASE: LazyLock<Server> = LazyLock::new(|| Server::start_hasty().unwrap());
