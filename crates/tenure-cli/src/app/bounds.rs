@@ -160,21 +160,24 @@ impl Bounds {
 ///
 /// Leaves out symbolic links: a rule for a link would let the program read the target, which may be anywhere.
 fn all_but(folder: &Path, hidden: &Path) -> io::Result<Vec<PathBuf>> {
-    if folder == hidden {
-        return Ok(Vec::new());
-    }
     if !hidden.starts_with(folder) {
         return Ok(vec![folder.to_owned()]);
     }
     let mut readable = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        match path.symlink_metadata() {
-            Ok(found) if found.is_symlink() => {}
-            Ok(_) => readable.extend(all_but(&path, hidden)?),
-            // Deleted since the folder was listed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+    // From the folder down to the one that has the hidden one in it.
+    let mut way: Vec<&Path> =
+        hidden.ancestors().skip(1).take_while(|above| above.starts_with(folder)).collect();
+    while let Some(above) = way.pop() {
+        for entry in fs::read_dir(above)? {
+            let path = entry?.path();
+            match path.symlink_metadata() {
+                _ if hidden.starts_with(&path) => {}
+                Ok(found) if found.is_symlink() => {}
+                Ok(_) => readable.push(path),
+                // Deleted since the folder was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(readable)
