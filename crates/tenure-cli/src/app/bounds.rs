@@ -23,6 +23,8 @@ pub(super) struct Bounds {
     pub(super) confinement: Confinement,
     /// Folders that hold the programs, without symbolic links.
     pub(super) roots: Vec<PathBuf>,
+    /// Files of the host that no sandbox can hide, in words.
+    pub(super) exposed: Option<String>,
 }
 
 impl Bounds {
@@ -117,7 +119,8 @@ impl Bounds {
     }
 
     /// Checks that this machine can confine the app as its settings require. If not, the app cannot run, or gets a note. If the
-    /// app runs from a copy as another user, its folder must not be a link. Checks also [`folder`](Self::folder).
+    /// app runs from a copy as another user, its folder must not be a link. Checks also [`folder`](Self::folder) and the files that no sandbox can
+    /// hide.
     pub(super) fn check(&self, app: &mut App, state: &Path) {
         let is_link = app.folder.ancestors().take(own_names(app)).any(Path::is_symlink);
         if is_link
@@ -129,6 +132,10 @@ impl Bounds {
         // A folder that cannot be read has its own message.
         if app.runs() {
             app.wrong.extend(self.folder(app, state).err());
+        }
+        // The host has checked its own sandbox.
+        if let (Some(why), Some(said)) = (&self.exposed, &app.settings.sandbox) {
+            if said.is_best_effort { &mut app.notes } else { &mut app.wrong }.push(why.clone());
         }
         match self.confinement_of(app).and_then(|confined| confined.check()) {
             Ok(notes) => app.notes.extend(notes),
