@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use tenure::{Cursor, Error, KeyCounts, OpenOptions, Reseal, Resealed, Tenure, Worker};
+use tenure::{Error, KeyCounts, KeyCursor, OpenOptions, Reseal, Resealed, Tenure, Worker};
 
 use crate::db::{Form, Target, wait};
 use crate::exit::Failure;
@@ -27,7 +27,7 @@ pub(crate) struct Status {
     target: Target,
     #[command(flatten)]
     keys: Keys,
-    /// Maximum number of jobs to examine, newest first
+    /// Maximum number of jobs to examine, newest first, after all schedules
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     most: u64,
 }
@@ -71,16 +71,17 @@ fn show(status: &Status) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Counts page by page, until the end or this number of jobs.
+/// Counts all schedules and then jobs, page by page, until the end or this number of jobs.
 async fn counts(tenure: &Tenure, most: u64) -> Result<KeyCounts, Error> {
     let mut all = KeyCounts::default();
-    let mut after: Option<Cursor> = None;
+    let mut after: Option<KeyCursor> = None;
     loop {
         let page = tenure.count_by_encryption_key(after).await?;
+        all.schedules += page.schedules;
         all.jobs += page.jobs;
         all.plain += page.plain;
         page.by_key.into_iter().for_each(|(key, values)| *all.by_key.entry(key).or_default() += values);
-        (after, all.next) = (page.next, page.next);
+        (after, all.next) = (page.next.clone(), page.next);
         if after.is_none() || all.jobs >= most {
             return Ok(all);
         }
@@ -90,6 +91,7 @@ async fn counts(tenure: &Tenure, most: u64) -> Result<KeyCounts, Error> {
 fn document(keys: &[String], counts: &KeyCounts) -> serde_json::Value {
     json!({
         "keys": keys,
+        "schedules_examined": counts.schedules,
         "jobs_examined": counts.jobs,
         "is_complete": counts.next.is_none(),
         "plain_values": counts.plain,
@@ -105,7 +107,8 @@ fn lines(keys: &[String], counts: &KeyCounts) -> Vec<String> {
         Some((current, others)) => format!("{current} (current), {}", others.join(", ")),
     };
     let scope = if counts.next.is_none() { "" } else { ", newest first; raise --most to see more" };
-    let examined = format!("{}{scope}", counted(counts.jobs, "job"));
+    let (schedules, jobs) = (counted(counts.schedules, "schedule"), counted(counts.jobs, "job"));
+    let examined = format!("{schedules}, {jobs}{scope}");
     let mut lines = vec![line("keys", &loaded), line("examined", &examined)];
     let by_key: &BTreeMap<String, u64> = &counts.by_key;
     for (key, values) in by_key {
@@ -161,18 +164,26 @@ fn told(form: Form, done: Resealed) {
 
 #[cfg(test)]
 mod tests {
+    use tenure::Cursor;
+
     use super::*;
 
     #[test]
     fn a_key_that_is_in_use_and_not_loaded_is_shown() {
         let by_key = [("k1".to_owned(), 3), (String::new(), 1)].into();
-        let counts = KeyCounts { jobs: 2, plain: 1, by_key, next: Some(Cursor::behind(7)) };
+        let counts = KeyCounts {
+            schedules: 1,
+            jobs: 2,
+            plain: 1,
+            by_key,
+            next: Some(KeyCursor::Jobs(Cursor::behind(7))),
+        };
         let shown = lines(&["k2".to_owned()], &counts);
         assert_eq!(
             shown,
             [
                 "keys       k2 (current)",
-                "examined   2 jobs, newest first; raise --most to see more",
+                "examined   1 schedule, 2 jobs, newest first; raise --most to see more",
                 "damaged    1 value",
                 "k1         3 values; this key is not loaded",
                 "plain      1 value",

@@ -8,13 +8,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tempfile::TempDir;
-
 use crate::deadline::Deadline;
 use crate::inherited::Inherited;
 use crate::launch::guarded;
 use crate::limits::Limits;
 use crate::orphans::{PREFIX, lock_for_host};
+use crate::removal::ScratchFolder;
 use crate::rights::Rights;
 use crate::running::Running;
 use crate::sandbox::{Account, Confined, Confinement};
@@ -160,10 +159,11 @@ impl Program {
     }
 
     /// Creates the folder of a run, with a part that belongs to the program.
-    fn folder_of_run(&self) -> std::io::Result<TempDir> {
+    fn folder_of_run(&self) -> std::io::Result<ScratchFolder> {
         // Args and results can be secret, and the umask may let every user read them.
         let private = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir()?;
+        let folder = ScratchFolder::from(folder);
         if self.confinement.user.is_some() {
             // The other user must reach its part of the folder. The rest belongs to the host, which is root, so that the
             // program cannot put links there.

@@ -8,6 +8,7 @@ use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::removal::remove_folder;
 use crate::sandbox::Group;
 use crate::supervisor::REPORT;
 
@@ -88,7 +89,7 @@ fn end_of_lost(folder: &Path) -> u32 {
     }
     if is_all {
         // Whoever cannot remove it finds it again, and nobody in it.
-        let _ = std::fs::remove_dir_all(folder);
+        let _ = remove_folder(folder);
     }
     killed
 }
@@ -98,7 +99,7 @@ fn remove_reported(folder: &Path) {
     let host = File::options().write(true).open(folder.join(HOSTED));
     if folder.join(REPORT).exists() && host.is_ok_and(|host| host.try_lock().is_ok()) {
         // The next host tries again.
-        let _ = std::fs::remove_dir_all(folder);
+        let _ = remove_folder(folder);
     }
 }
 

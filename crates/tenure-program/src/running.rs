@@ -15,7 +15,6 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
-use tempfile::TempDir;
 
 use crate::begin::{RESULT, SHUTDOWN};
 use crate::deadline::Deadline;
@@ -23,6 +22,7 @@ use crate::end::End;
 use crate::lines::{Line, Source, Splitter};
 use crate::orphans::kill_marked;
 use crate::progress::{Progress, location};
+use crate::removal::ScratchFolder;
 use crate::sandbox::Confined;
 use crate::supervisor::{KILL_ALL, REPORT};
 use crate::tree::used_below;
@@ -70,7 +70,7 @@ pub struct TooLarge(pub u64);
 pub struct Running {
     events: Option<Receiver<Event>>,
     supervisor: Arc<Supervisor>,
-    folder: TempDir,
+    folder: ScratchFolder,
     /// The user of the program, if it is not that of this process.
     owner: Option<u32>,
     waiter: Option<JoinHandle<()>>,
@@ -155,7 +155,7 @@ impl Supervisor {
 impl Running {
     pub(crate) fn of(
         mut child: Child,
-        (folder, hosted): (TempDir, Option<File>),
+        (folder, hosted): (ScratchFolder, Option<File>),
         confined: Confined,
         through: bool,
         (cut, held): (UnixStream, UnixStream),

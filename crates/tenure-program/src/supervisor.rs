@@ -19,6 +19,7 @@ use crate::end::{End, Usage};
 use crate::launch::become_program;
 use crate::limits::Limits;
 use crate::orphans::Record;
+use crate::removal::remove_folder;
 use crate::rights::Rights;
 use crate::sandbox::Confined;
 use crate::tree::{count_below, kill_below, used_below};
@@ -161,7 +162,7 @@ fn supervise(errand: &Errand) -> std::io::Result<()> {
     let report = serde_json::to_vec(&End { usage: Usage::of_children(), ..watch.end })?;
     if watch.host_gone {
         // Nobody else does.
-        return std::fs::remove_dir_all(&errand.folder);
+        return remove_folder(&errand.folder);
     }
     record.map_or(Ok(()), Record::close)?;
     std::fs::write(errand.folder.join(REPORT), report)

@@ -27,8 +27,8 @@ pub trait Encryption: Send + Sync {
     /// Encrypts the args of a page of schedules with the current key, by name, and returns where to continue.
     fn rotate_timers(&self, behind: Option<Name>) -> Answer<'_, Rotated<Name>>;
 
-    /// Counts the values of a page of jobs by key, newest first.
-    fn count_keys(&self, after: Option<Cursor>) -> Answer<'_, KeyCounts>;
+    /// Counts the values of a page by key: those of schedules first, by name, then those of jobs, newest first.
+    fn count_keys(&self, after: Option<KeyCursor>) -> Answer<'_, KeyCounts>;
 }
 
 /// The result of moving a page of values to the current key.
@@ -47,6 +47,8 @@ pub struct Rotated<Place> {
 /// The number of values by key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyCounts {
+    /// Schedules that were looked at.
+    pub schedules: u64,
     /// Jobs that were looked at.
     pub jobs: u64,
     /// Values that are not encrypted.
@@ -54,5 +56,14 @@ pub struct KeyCounts {
     /// Encrypted values by the name of their key. Damaged ones have an empty name.
     pub by_key: BTreeMap<String, u64>,
     /// Position of the next page; `None` at the end.
-    pub next: Option<Cursor>,
+    pub next: Option<KeyCursor>,
+}
+
+/// The position of a count of values by key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyCursor {
+    /// Behind the schedule with this name.
+    Schedules(Name),
+    /// Behind this position in the list of jobs. All schedules are counted.
+    Jobs(Cursor),
 }

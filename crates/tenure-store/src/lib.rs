@@ -48,7 +48,7 @@ pub use copying::{
     Totals, copy,
 };
 pub use correction::ClockCorrection;
-pub use encryption::{Encryption, KeyCounts, Rotated};
+pub use encryption::{Encryption, KeyCounts, KeyCursor, Rotated};
 pub use examined::Examined;
 pub use fault::{Fault, FaultCause};
 pub use faulty::{Faults, FaultyStore, Tally};

@@ -132,10 +132,10 @@ pub use tenure_sqlite::{CheckInError, Durability, Options as SqliteOptions, Sqli
 pub use tenure_store::{
     Accepted, Call, CallMeasure, Caution, Chance, ChangeOutcome, ClaimMeasure, Clock, Copied, CopyRefusal,
     Count, Cursor, Event, Fault, FaultCause, Faults, FaultyStore, Filter, Finding, Happening, Hearing,
-    Histogram, Host, InTheWay, KeyCounts, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk, LedgerAsk,
-    LedgerPage, LimitInfo, LimitPage, ListedBy, LostHost, ManualClock, MeasuredStore, Measures, MemoryStore,
-    Migration, Moment, Oldest, Order, Page, PageAsk, Quarantined, QueueEdit, QueueEdited, QueueInfo,
-    QueueRemoved, QueueSeen, Refusal, Renewal, Repaired, Report, Reported, Reserve, Settled, Sizes,
-    SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerAct, TimerOutcome, TimerPage, TimerSeen,
-    TimerSet, TimersAsk, Totals as CopyTotals, UnreadableJob, Values, Want,
+    Histogram, Host, InTheWay, KeyCounts, KeyCursor, Kinds, LeaseInfo, LeaseMeasure, LeasePage, LeasesAsk,
+    LedgerAsk, LedgerPage, LimitInfo, LimitPage, ListedBy, LostHost, ManualClock, MeasuredStore, Measures,
+    MemoryStore, Migration, Moment, Oldest, Order, Page, PageAsk, Quarantined, QueueEdit, QueueEdited,
+    QueueInfo, QueueRemoved, QueueSeen, Refusal, Renewal, Repaired, Report, Reported, Reserve, Settled,
+    Sizes, SlotCursor, SlotPage, SlotsAsk, Status, Store, SystemClock, TimerAct, TimerOutcome, TimerPage,
+    TimerSeen, TimerSet, TimersAsk, Totals as CopyTotals, UnreadableJob, Values, Want,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_core::{Invalid, Name};
-use tenure_store::{Cursor, Encryption, KeyCounts};
+use tenure_store::{Cursor, Encryption, KeyCounts, KeyCursor};
 
 use crate::position;
 use crate::run::CutShort;
@@ -92,11 +92,12 @@ impl Tenure {
         self.store().extras().encryption.map(Encryption::key_names).unwrap_or_default()
     }
 
-    /// Counts the values of a page of jobs by encryption key, newest first. Continue with the returned cursor.
+    /// Counts the values of a page by encryption key: those of schedules first, then those of jobs, newest first. Continue
+    /// with the returned cursor.
     ///
     /// # Errors
     /// A fault of the store.
-    pub async fn count_by_encryption_key(&self, after: Option<Cursor>) -> Result<KeyCounts, Error> {
+    pub async fn count_by_encryption_key(&self, after: Option<KeyCursor>) -> Result<KeyCounts, Error> {
         match self.store().extras().encryption {
             Some(encryption) => Ok(encryption.count_keys(after).await?),
             None => Ok(KeyCounts::default()),

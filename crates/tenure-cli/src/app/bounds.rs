@@ -23,6 +23,8 @@ pub(super) struct Bounds {
     pub(super) confinement: Confinement,
     /// Folders that hold the programs, without symbolic links.
     pub(super) roots: Vec<PathBuf>,
+    /// Files of the host that no sandbox can hide, in words.
+    pub(super) exposed: Option<String>,
 }
 
 impl Bounds {
@@ -117,7 +119,8 @@ impl Bounds {
     }
 
     /// Checks that this machine can confine the app as its settings require. If not, the app cannot run, or gets a note. If the
-    /// app runs from a copy as another user, its folder must not be a link. Checks also [`folder`](Self::folder).
+    /// app runs from a copy as another user, its folder must not be a link. Checks also [`folder`](Self::folder) and the files that no sandbox can
+    /// hide.
     pub(super) fn check(&self, app: &mut App, state: &Path) {
         let is_link = app.folder.ancestors().take(own_names(app)).any(Path::is_symlink);
         if is_link
@@ -129,6 +132,10 @@ impl Bounds {
         // A folder that cannot be read has its own message.
         if app.runs() {
             app.wrong.extend(self.folder(app, state).err());
+        }
+        // The host has checked its own sandbox.
+        if let (Some(why), Some(said)) = (&self.exposed, &app.settings.sandbox) {
+            if said.is_best_effort { &mut app.notes } else { &mut app.wrong }.push(why.clone());
         }
         match self.confinement_of(app).and_then(|confined| confined.check()) {
             Ok(notes) => app.notes.extend(notes),
@@ -160,21 +167,24 @@ impl Bounds {
 ///
 /// Leaves out symbolic links: a rule for a link would let the program read the target, which may be anywhere.
 fn all_but(folder: &Path, hidden: &Path) -> io::Result<Vec<PathBuf>> {
-    if folder == hidden {
-        return Ok(Vec::new());
-    }
     if !hidden.starts_with(folder) {
         return Ok(vec![folder.to_owned()]);
     }
     let mut readable = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        match path.symlink_metadata() {
-            Ok(found) if found.is_symlink() => {}
-            Ok(_) => readable.extend(all_but(&path, hidden)?),
-            // Deleted since the folder was listed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+    // From the folder down to the one that has the hidden one in it.
+    let mut way: Vec<&Path> =
+        hidden.ancestors().skip(1).take_while(|above| above.starts_with(folder)).collect();
+    while let Some(above) = way.pop() {
+        for entry in fs::read_dir(above)? {
+            let path = entry?.path();
+            match path.symlink_metadata() {
+                _ if hidden.starts_with(&path) => {}
+                Ok(found) if found.is_symlink() => {}
+                Ok(_) => readable.push(path),
+                // Deleted since the folder was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(readable)

@@ -1,17 +1,16 @@
-//! Copying a folder within bounds, and removing one whatever it holds.
+//! Copying a folder within bounds.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use super::links::leads_out;
 use crate::files;
@@ -173,47 +172,10 @@ fn refuse<T>(why: String) -> io::Result<T> {
     Err(io::Error::other(why))
 }
 
-/// Removes a folder with all that is in it, also where a program has taken the right to do so from its owner. Nothing happens if
-/// there is none.
-///
-/// # Errors
-/// What the system says.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path)?;
-            fs::remove_dir_all(path)
-        }
-        other => other,
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-/// Gives the owner all rights to each folder of a tree.
-fn open_up(top: &Path) -> io::Result<()> {
-    let mut folders: Vec<PathBuf> = vec![top.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let found = folder.symlink_metadata()?;
-        // Its owner could replace it by a link, and the permissions of the link's target would change.
-        if !found.is_dir() || found.uid() != geteuid().as_raw() {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
-        fs::set_permissions(&folder, fs::Permissions::from_mode(found.permissions().mode() | 0o700))?;
-        for entry in fs::read_dir(&folder)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                folders.push(entry.path());
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     static GO: AtomicBool = AtomicBool::new(false);
@@ -333,33 +295,5 @@ mod tests {
         fs::write(from.join("file"), "").unwrap();
         let stopped = copy((&from, 1), &to, Outward::Kept, &AtomicBool::new(true)).unwrap_err();
         assert!(stopped.kind() == io::ErrorKind::Interrupted && !to.join("file").exists(), "{stopped}");
-    }
-
-    #[test]
-    fn the_permissions_of_a_link_target_stay() {
-        let (root, from, _) = stand();
-        fs::set_permissions(&from, fs::Permissions::from_mode(0o500)).unwrap();
-        symlink(&from, root.path().join("link")).unwrap();
-        assert!(open_up(&root.path().join("link")).is_err());
-        assert_eq!(from.metadata().unwrap().permissions().mode() & 0o777, 0o500);
-        open_up(&from).unwrap();
-    }
-
-    #[test]
-    fn folders_that_their_owner_may_not_write_to_are_removed_as_well() {
-        let (_root, from, _) = stand();
-        fs::write(from.join("below/file"), "").unwrap();
-        let shut = fs::Permissions::from_mode(0o555);
-        for folder in [from.join("below"), from.clone()] {
-            fs::set_permissions(folder, shut.clone()).unwrap();
-        }
-        open_up(&from).unwrap();
-        // Whoever may do everything would remove them anyhow: this is what everybody else needs.
-        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!([mode(&from), mode(&from.join("below"))], [0o755, 0o755]);
-        fs::set_permissions(from.join("below"), shut).unwrap();
-        remove(&from).unwrap();
-        assert!(!from.exists());
-        remove(&from).unwrap();
     }
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use tempfile::TempDir;
 use tenure_apps::{App, Folder, Sort, check_name, root_of};
+use tenure_program::{ScratchFolder, remove_folder};
 
 use super::copying::{self, Outward};
 use super::links;
@@ -184,14 +184,14 @@ fn leads_out(app: &App) -> Result<Option<String>, Failure> {
 }
 
 /// A folder of our own beside the programs, on the same file system.
-struct Beside(TempDir);
+struct Beside(ScratchFolder);
 
 impl Beside {
     fn new(folder: &Path) -> Result<Self, Failure> {
         let fail = |source| Failure::Output { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(fail)?;
         let folder = fs::canonicalize(folder).map_err(fail)?;
-        Ok(Self(tempfile::Builder::new().prefix(BESIDE).tempdir_in(folder).map_err(fail)?))
+        Ok(Self(tempfile::Builder::new().prefix(BESIDE).tempdir_in(folder).map_err(fail)?.into()))
     }
 
     fn path(&self) -> &Path {
@@ -215,8 +215,7 @@ impl Beside {
 
     /// Removes it with all that was put aside.
     fn end(self) -> Result<(), Failure> {
-        let path = self.0.keep();
-        copying::remove(&path).map_err(|source| Failure::Output { path, source })
+        remove_folder(self.path()).map_err(|source| Failure::Output { path: self.path().to_owned(), source })
     }
 }
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tenure_apps::App;
-use tenure_program::Account;
+use tenure_program::{Account, remove_folder};
 
-use super::copying::{self, Outward, remove};
+use super::copying::{self, Outward};
 use super::deploy::of_its_name;
 use super::host::Host;
 use super::trusted;
@@ -155,7 +155,7 @@ pub(super) async fn ready<T>(
 
 impl Drop for Places {
     fn drop(&mut self) {
-        match remove(&self.work) {
+        match remove_folder(&self.work) {
             Ok(()) => drop(fs::remove_file(lock_of(&self.work))),
             Err(error) => complain(&left_behind(&self.work, &error)),
         }
@@ -167,7 +167,7 @@ impl Drop for Copy {
         if !self.is_own {
             return;
         }
-        if let Err(error) = remove(&self.path) {
+        if let Err(error) = remove_folder(&self.path) {
             complain(&left_behind(&self.path, &error));
         }
     }
@@ -203,7 +203,7 @@ fn remove_what_dead_hosts_left(all: &Path) -> Vec<String> {
             continue;
         }
         let work = path.with_extension("");
-        match remove(&work) {
+        match remove_folder(&work) {
             Ok(()) => drop(fs::remove_file(&path)),
             Err(error) => troubles.push(left_behind(&work, &error)),
         }

@@ -19,12 +19,12 @@ use super::orders::Orders;
 use super::place::Places;
 use super::timers::{keep_timers, kind, set_timers};
 use super::{SET, identity, report, triggered, trusted};
-use crate::dev::{folder as own_folder, place_in, url_of};
+use crate::dev::{file_of, folder as own_folder, place_in, url_of};
 use crate::exit::Failure;
 use crate::files;
 use crate::keys::Keys;
 use crate::manager::Manager;
-use crate::program::{Confine, end_orphans_twice};
+use crate::program::{Confine, end_orphans_twice, exposed};
 use crate::screen::{Screen, complain};
 use crate::span::span;
 
@@ -81,6 +81,14 @@ impl Run {
         self.state.clone().unwrap_or_else(|| place_in(&self.folder))
     }
 
+    /// Returns its files that no sandbox can hide, in words.
+    fn exposed(&self, state: &Path, roots: &[PathBuf]) -> Option<String> {
+        let store = self.db.as_deref().and_then(file_of);
+        let store = store.as_deref().map(|store| (store, "pass another file with --db"));
+        let roots = roots.iter().map(|root| (root.as_path(), "move the folder of programs"));
+        exposed([(state, "pass another folder with --state")].into_iter().chain(store).chain(roots))
+    }
+
     /// Creates that folder. If a program runs as another user, no other user may be able to replace it.
     fn create_state(&self, has_other_users: bool) -> Result<PathBuf, Failure> {
         let check = || if has_other_users { trusted(&self.state()) } else { Ok(()) };
@@ -115,15 +123,19 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     } else if overall.is_schedule_off {
         complain("WEBJOBS_DISABLE_SCHEDULE is set: this host starts no scheduled runs; other hosts continue");
     }
+    let state = run.state();
+    let state = std::fs::canonicalize(&state).unwrap_or(state);
+    let roots = roots(&run.folder, root);
+    let exposed = run.exposed(&state, &roots);
+    run.confine.check_hidden(exposed.as_deref())?;
     let bounds = Bounds {
         pass_env: run.pass_env.clone(),
         limits: run.confine.limits(),
         allows_new_privs: run.allow_new_privs,
         confinement: run.confine.confinement()?,
-        roots: roots(&run.folder, root),
+        roots,
+        exposed,
     };
-    let state = run.state();
-    let state = std::fs::canonicalize(&state).unwrap_or(state);
     let mut folder = tenure_apps::read(&run.folder, root, &is_installed)
         .map_err(|error| Failure::Invalid(error.to_string()))?;
     folder.apps.iter_mut().for_each(|app| bounds.check(app, &state));

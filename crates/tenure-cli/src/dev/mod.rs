@@ -11,6 +11,7 @@ mod show;
 
 use std::env;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -34,6 +35,12 @@ pub(crate) use self::home::{Home, folder, place_in};
 /// The URL that a file's path stands for, or the URL itself.
 pub(crate) fn url_of(db: &str) -> String {
     Home::named(db).url
+}
+
+/// Returns the SQLite file that a path or URL names.
+pub(crate) fn file_of(db: &str) -> Option<PathBuf> {
+    let home = Home::named(db);
+    home.kept_in.filter(|file| home.url.starts_with("sqlite:") && file != ":memory:").map(PathBuf::from)
 }
 
 /// Arguments of `tenure dev`.

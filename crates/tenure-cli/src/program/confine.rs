@@ -87,6 +87,22 @@ impl Confine {
         Ok(confinement)
     }
 
+    /// Refuses a sandbox that cannot hide files of the host, for this reason. If the sandbox is best effort, prints the reason.
+    ///
+    /// # Errors
+    ///
+    /// If the sandbox is required.
+    pub(crate) fn check_hidden(&self, exposed: Option<&str>) -> Result<(), Failure> {
+        match (self.sandbox, exposed) {
+            (Some(Mode::Required), Some(why)) => Err(Failure::Usage(why.to_owned())),
+            (Some(Mode::BestEffort), Some(why)) => {
+                complain(why);
+                Ok(())
+            }
+            (None, _) | (_, None) => Ok(()),
+        }
+    }
+
     fn sandbox(&self) -> Result<Option<Sandbox>, Failure> {
         let Some(mode) = self.sandbox else { return Ok(None) };
         let ports = |ports: &Option<Ports>| ports.as_ref().map(|ports| ports.0.clone());
@@ -148,6 +164,17 @@ pub(crate) fn executable(command: &std::ffi::OsStr) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(named)).find(|path| path.is_file())
+}
+
+/// Returns the files of the host that no sandbox can hide, in words. Each path has advice with it.
+pub(crate) fn exposed<'a>(paths: impl IntoIterator<Item = (&'a Path, &'static str)>) -> Option<String> {
+    let exposed = |(path, advice): (&Path, &str)| {
+        let above = Sandbox::always_reads(path)?;
+        let (path, above) = (path.display(), above.display());
+        Some(format!("the sandbox cannot hide {path}, because programs in it can read {above}; {advice}"))
+    };
+    let all: Vec<String> = paths.into_iter().filter_map(exposed).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 fn existing(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {

@@ -16,13 +16,14 @@ use tokio::sync::oneshot;
 use super::Press;
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Told, Why};
-use super::confine::{Confine, executable, of_processes};
+use super::confine::{Confine, executable, exposed, of_processes};
 use super::forward::{Service, forward};
 use super::hands::sign_off;
 use super::roll::{self, Workers};
 use super::stops::{By, Limit, Stops};
 use super::{Granted, LEASE, rights};
 use crate::client::{Ask, Connect, Purpose, Trouble};
+use crate::dev::file_of;
 use crate::exit::Failure;
 use crate::output::counted;
 use crate::screen::{complain, tell};
@@ -126,6 +127,9 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(why.to_owned()));
     }
     let confinement = confinement(&args.confine, &args.command)?;
+    let store = args.connect.db.as_deref().and_then(file_of);
+    let exposed = exposed(store.as_deref().map(|store| (store, "pass another file with --db")));
+    args.confine.check_hidden(exposed.as_deref())?;
     let exposed = args.http.as_ref().filter(|service| service.is_exposed());
     if let Some(Service(url)) = exposed.filter(|_| !args.connect.allows_insecure_http()) {
         return Err(Failure::Usage(format!(

@@ -149,3 +149,26 @@ fn a_program_that_kills_its_supervisor_and_leaves_somebody_with_its_pipes_has_en
     assert!(ran.code == 1 && began.elapsed() < SOON, "{:?}: {} {}", began.elapsed(), ran.out, ran.err);
     assert!(ran.out.contains("its supervisor") && !ran.out.contains("killed with all"), "{}", ran.out);
 }
+
+/// A recursive removal of such folders overflows its stack, and the whole host ends.
+#[test]
+fn a_program_that_leaves_folders_deep_in_one_another_ends_no_host() {
+    const NEST: &str = "import os
+at = os.open(os.path.dirname(os.environ['JOB_RESULT_FILE']), os.O_RDONLY)
+for _ in range(18000):
+    os.mkdir('n', dir_fd=at)
+    next = os.open('n', os.O_RDONLY, dir_fd=at)
+    os.close(at)
+    at = next
+print('nested')";
+    let memory = std::path::Path::new("/dev/shm");
+    // A disk takes long to remove as many folders.
+    let runs = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+    let stand = Stand::of(&[("triggered/nest/run.py", NEST)]);
+    let _host = stand.host_with(&[], &[("TMPDIR", runs.path().to_str().unwrap())]);
+    for _ in 0..2 {
+        let ran = stand.app(&["run", "--wait", "nest"]);
+        assert!(ran.code == 0 && ran.out.contains("nested"), "{} {}", ran.out, ran.err);
+    }
+    until("its folders are gone", SOON, || std::fs::read_dir(runs.path()).unwrap().count() == 0);
+}

@@ -8,6 +8,7 @@ mod away;
 mod bounded;
 mod crontab;
 mod deploying;
+mod exposed;
 mod fleet;
 mod hostile;
 mod injected;

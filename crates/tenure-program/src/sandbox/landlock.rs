@@ -44,6 +44,18 @@ impl Sandbox {
         self
     }
 
+    /// Returns the path of the system, such as `/usr`, that has this path in it and that every sandbox can read. Landlock
+    /// can only add paths, so a sandbox cannot hide this one. Follows links; parts of the path may be missing.
+    #[must_use]
+    pub fn always_reads(path: &Path) -> Option<&'static Path> {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+        let rest = |(above, real): (&Path, PathBuf)| Some(real.join(path.strip_prefix(above).ok()?));
+        let real = there.and_then(rest).unwrap_or_else(|| path.clone());
+        let holds = |above: &&Path| above.canonicalize().is_ok_and(|above| real.starts_with(above));
+        readable().into_iter().find(holds)
+    }
+
     fn has_ports(&self) -> bool {
         self.connect.is_some() || self.bind.is_some()
     }
@@ -51,6 +63,17 @@ impl Sandbox {
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{apply, level, missing};
+
+/// Returns the paths that every sandbox can read.
+#[cfg(target_os = "linux")]
+fn readable() -> Vec<&'static Path> {
+    linux::READABLE.into_iter().map(Path::new).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn readable() -> Vec<&'static Path> {
+    Vec::new()
+}
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -77,7 +100,7 @@ mod linux {
     const TESTED: ABI = ABI::V7;
 
     /// Files that most programs need. `/etc` as a whole is not here, because it also has secrets.
-    const READABLE: [&str; 42] = [
+    pub(super) const READABLE: [&str; 42] = [
         "/usr",
         "/bin",
         "/sbin",
@@ -282,6 +305,25 @@ pub(super) fn apply(_: &Sandbox) -> Result<(), String> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_that_every_sandbox_can_read_is_found_through_links() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        std::os::unix::fs::symlink("/usr", at("link")).unwrap();
+        for (path, above) in [
+            (at("state"), None),
+            (at("link"), Some("/usr")),
+            (at("link/not/there"), Some("/usr")),
+            (at("link/../not/there"), None),
+            ("/usr/lib".into(), Some("/usr")),
+            ("/etc/hosts".into(), Some("/etc/hosts")),
+            ("/etc/shadow".into(), None),
+            ("/usrs".into(), None),
+        ] {
+            assert_eq!(Sandbox::always_reads(&path), above.map(Path::new), "{}", path.display());
+        }
+    }
 
     /// Landlock restricts the thread that asks for it, and those that it starts later.
     #[test]

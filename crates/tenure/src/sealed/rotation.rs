@@ -2,8 +2,8 @@
 
 use tenure_core::{Invalid, Job, Name, NewTimer, Timer, TimerJob, limits};
 use tenure_store::{
-    Answer, Cursor, Encryption, Fault, Filter, KeyCounts, Order, Page, PageAsk, Rewrite, Rotated, Store,
-    StoredValue, TimerEdit, TimerEdited, TimerSeen, TimersAsk,
+    Answer, Cursor, Encryption, Fault, Filter, KeyCounts, KeyCursor, Order, Page, PageAsk, Rewrite, Rotated,
+    Store, StoredValue, TimerEdit, TimerEdited, TimerSeen, TimersAsk,
 };
 
 use super::envelope::Shut;
@@ -80,18 +80,35 @@ impl Encryption for SealedStore {
         })
     }
 
-    fn count_keys(&self, after: Option<Cursor>) -> Answer<'_, KeyCounts> {
+    fn count_keys(&self, after: Option<KeyCursor>) -> Answer<'_, KeyCounts> {
         Box::pin(async move {
+            let mut counts = KeyCounts::default();
+            let (behind, after) = match after {
+                None => (Some(None), None),
+                Some(KeyCursor::Schedules(name)) => (Some(Some(name)), None),
+                Some(KeyCursor::Jobs(cursor)) => (None, Some(cursor)),
+            };
+            if let Some(behind) = behind {
+                let ask = TimersAsk { behind, at_most: TIMERS, ..TimersAsk::default() };
+                let page = self.inner.timers(ask).await?;
+                for timer in page.timers {
+                    counts.schedules += 1;
+                    count(&mut counts, timer.agreed.job.args.as_bytes());
+                }
+                if page.next.is_some() {
+                    return Ok(KeyCounts { next: page.next.map(KeyCursor::Schedules), ..counts });
+                }
+            }
             let ask = PageAsk { after, at_most: JOBS, ..PageAsk::default() };
             let Page { jobs, next, .. } = self.inner.jobs(ask).await?;
-            let mut counts = KeyCounts { next, ..KeyCounts::default() };
+            counts.next = next.map(KeyCursor::Jobs);
             for job in jobs {
                 counts.jobs += 1;
-                count(&mut counts, &self.values_of(&job).await?);
+                self.values_of(&job).await?.iter().for_each(|value| count(&mut counts, stored(value)));
                 let mut behind = Some((0, 0)).filter(|_| job.delivery > 0);
                 while let Some(last) = behind {
                     let (lines, next) = self.lines_of(&job, last).await?;
-                    count(&mut counts, &lines);
+                    lines.iter().for_each(|line| count(&mut counts, stored(line)));
                     behind = next;
                 }
             }
@@ -231,11 +248,10 @@ fn stored(value: &StoredValue) -> &[u8] {
     }
 }
 
-fn count(counts: &mut KeyCounts, values: &[StoredValue]) {
-    for value in values.iter().map(stored).filter(|value| !value.is_empty()) {
-        match key_of(value) {
-            Some(key) => *counts.by_key.entry(key).or_default() += 1,
-            None => counts.plain += 1,
-        }
+fn count(counts: &mut KeyCounts, stored: &[u8]) {
+    match key_of(stored) {
+        _ if stored.is_empty() => {}
+        Some(key) => *counts.by_key.entry(key).or_default() += 1,
+        None => counts.plain += 1,
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure::{Chance, ChangeOutcome, Keyring, Progress, SealedStore, StateName, Tenure};
+use tenure::{
+    Chance, ChangeOutcome, KeyCounts, Keyring, Progress, SealedStore, StateName, Tenure, TimerDraft, when,
+};
 use tenure_store::{Faults, FaultyStore, Report, Store};
 
 use super::sealed::{K1, K2, Vaulted, card, held, operate};
@@ -80,4 +82,51 @@ async fn a_value_that_changes_under_a_rotation_is_counted_and_moved_by_the_next_
     assert_eq!((again.encrypted, again.skipped), (1, 0));
     assert_eq!(counts().await.keys().collect::<Vec<_>>(), ["k2"]);
     assert_eq!(progress().await, "three quarters");
+}
+
+async fn count_all(tenure: &Tenure) -> KeyCounts {
+    let (mut all, mut after) = (KeyCounts::default(), None);
+    loop {
+        let page = tenure.count_by_encryption_key(after).await.unwrap();
+        all.schedules += page.schedules;
+        all.jobs += page.jobs;
+        all.plain += page.plain;
+        page.by_key.into_iter().for_each(|(key, values)| *all.by_key.entry(key).or_default() += values);
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
+/// Without its key, the args of a schedule are lost: no key may look unused as long as a schedule needs it.
+#[tokio::test]
+async fn the_args_of_schedules_are_counted_by_key() {
+    /// More than one page.
+    const PLAIN: u64 = 150;
+    let store = Vaulted::new();
+    let set = async |tenure: &Tenure, name: &str| {
+        let args = serde_json::json!({ "card": name });
+        tenure.timers().set(TimerDraft::raw(name, when::cron("0 3 * * *"), "pay", &args)).await.unwrap();
+    };
+    for number in 0..PLAIN {
+        set(&store.with(&[]), &format!("plain-{number}")).await;
+    }
+    let old = store.with(&[K1]);
+    set(&old, "sealed").await;
+    old.enqueue_draft(card("1")).await.unwrap();
+    let both = store.with(&[K2, K1]);
+    let counts = count_all(&both).await;
+    assert_eq!((counts.schedules, counts.jobs, counts.plain), (PLAIN + 1, 1, PLAIN));
+    assert_eq!(counts.by_key, [("k1".to_owned(), 2)].into(), "a schedule and a job");
+    let (encryption, mut behind) = (both.store().extras().encryption.unwrap(), None);
+    loop {
+        behind = encryption.rotate_timers(behind).await.unwrap().next;
+        if behind.is_none() {
+            break;
+        }
+    }
+    let counts = count_all(&both).await;
+    assert_eq!(counts.plain, 0);
+    assert_eq!(counts.by_key, [("k1".to_owned(), 1), ("k2".to_owned(), PLAIN + 1)].into());
 }
