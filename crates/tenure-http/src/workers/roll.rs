@@ -347,8 +347,8 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     if heard.is_none() && !is_lost(&api, id).await? {
         commands::check_heeds(&alive(&api, id).await?)?;
     }
-    let is_own =
-        owned.is_some() || heard.is_some_and(|heard| heard.token.as_deref() == api.who().counted_by());
+    let is_itself = heard.is_some_and(|heard| heard.token.as_deref() == api.who().counted_by());
+    let is_own = is_itself || owned.is_some();
     if !is_own {
         // First of all, so that it does not take again what is taken from it.
         api.commands().dismiss(api.tenure(), id).await?;
@@ -362,7 +362,7 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     api.tenure().store().retire(id).await?;
     api.roll().owners.release(api.tenure(), id).await?;
     let mut response = StatusCode::NO_CONTENT.into_response();
-    if is_own {
+    if is_itself {
         response.extensions_mut().insert(NotAudited);
     }
     Ok(response)

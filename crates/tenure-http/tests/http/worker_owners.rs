@@ -195,7 +195,7 @@ async fn a_worker_that_sends_heartbeats_for_one_job_stays_online_and_keeps_its_i
     let thief = Client::new(&service, &second, "thief", Scope::Work).await;
     service.post("/v1/jobs", r#"{"kind":"k","queue":"mail"}"#).await;
     let worker = service.tenure().remote().draw_worker().to_string();
-    let claim = json!({ "worker_id": worker, "queues": ["mail"] });
+    let claim = json!({ "worker_id": worker, "queues": ["mail"], "lease_seconds": 3600 });
     let job = own.ask("POST", "/v1/claim", &claim).await.json()["jobs"][0].clone();
     let path = format!("/v1/jobs/{}/heartbeat", job["id"].as_str().unwrap());
     let beat = json!({ "token": job["token"], "lease_seconds": 3600 });
