@@ -114,6 +114,9 @@ impl Plan {
         if let Some(most) = settings.parsed("server.queues_per_token", number)? {
             options.queues_per_token = Some(usize::try_from(most).unwrap_or(usize::MAX));
         }
+        if let Some(most) = settings.parsed("server.lease_names_per_token", number)? {
+            options.lease_names_per_token = usize::try_from(most).unwrap_or(usize::MAX);
+        }
         options.read_only = settings.is_on("server.read_only");
         options.drain_delay = settings.parsed("server.drain_delay", span)?.unwrap_or(surroundings);
         options.tls = tls(settings)?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
-use tenure::{JobRecord, QueueName, Tenure};
+use tenure::{JobRecord, LeaseName, QueueName, Tenure};
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::known::Known;
@@ -30,6 +30,7 @@ use crate::items::ItemRules;
 use crate::jobs::budget::WaitingJobs;
 use crate::jobs::followers::Followers;
 use crate::kinds::known::KnownKinds;
+use crate::leases::names::LeaseNames;
 use crate::leases::watchers::LeaseWatchers;
 use crate::memory::{Client, Transfer};
 use crate::metrics::{KindLabels, Metrics};
@@ -137,6 +138,7 @@ struct Inner {
     tenure: Tenure,
     watchers: Watchers,
     lease_watchers: LeaseWatchers,
+    lease_names: LeaseNames,
     followers: Followers,
     granted: Granted,
     lines: Lines,
@@ -179,6 +181,7 @@ impl Api {
             ending: None,
             inner: Arc::new(Inner {
                 lease_watchers: LeaseWatchers::new(&tenure),
+                lease_names: LeaseNames::default(),
                 followers: Followers::new(&tenure),
                 tenure,
                 watchers,
@@ -369,6 +372,13 @@ impl Api {
         let share = self.quotas().queue_share();
         let creator = self.who.name().map(|name| Creator { name, share });
         self.queues().admit(self.tenure(), self.quotas(), creator, queue).await
+    }
+
+    /// Refuses a lease name that does not exist if the caller has used up its quota of new names.
+    pub(crate) async fn admit_lease_name(&self, name: &LeaseName) -> Result<(), Problem> {
+        let Some(token) = self.who.name() else { return Ok(()) };
+        let most = self.quotas().lease_names_per_token;
+        self.inner.lease_names.admit(self.tenure(), token, most, name).await
     }
 
     /// Whether whoever asks has to say who he is.

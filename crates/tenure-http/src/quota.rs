@@ -11,6 +11,9 @@ pub(crate) const QUEUES: usize = 10_000;
 /// Part of the store's queues that tokens of one name may create, unless the operator sets a number: one in ten.
 const QUEUE_SHARES: usize = 10;
 
+/// New lease names of tokens of one name, unless the operator sets another number.
+pub(crate) const LEASE_NAMES_PER_TOKEN: usize = 100_000;
+
 /// Quotas that an operator sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quotas {
@@ -20,6 +23,8 @@ pub(crate) struct Quotas {
     pub queues: usize,
     /// Queues that tokens of one name may create; `None` means a tenth of `queues`.
     pub queues_per_token: Option<usize>,
+    /// Lease names that tokens of one name may use first. The store keeps each of them.
+    pub lease_names_per_token: usize,
 }
 
 impl Quotas {
@@ -31,7 +36,12 @@ impl Quotas {
 
 impl Default for Quotas {
     fn default() -> Self {
-        Self { workers_per_token: WORKERS_PER_TOKEN, queues: QUEUES, queues_per_token: None }
+        Self {
+            workers_per_token: WORKERS_PER_TOKEN,
+            queues: QUEUES,
+            queues_per_token: None,
+            lease_names_per_token: LEASE_NAMES_PER_TOKEN,
+        }
     }
 }
 

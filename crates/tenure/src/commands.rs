@@ -1,12 +1,11 @@
 //! What workers are told to do: to take no more jobs, or to end. It is written down in the store, so that whoever is asked
 //! tells it to a worker of any program, in any language.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_core::{Document, HostId, Invalid, Name, Record, RecordKey};
-use tenure_store::{Fault, NewValue, Only, Put, RecordsAsk, Store, Writes};
+use tenure_store::{Fault, NewValue, Only, Put, Store, Writes};
 
 use crate::{Error, Tenure};
 
@@ -14,8 +13,6 @@ use crate::{Error, Tenure};
 const SHELF: &str = "worker-command";
 /// For how long a worker is told the same: longer than any of them lives that is not begun anew.
 const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Pages of commands that are looked at.
-const PAGES: usize = 100;
 
 /// A command for a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -80,24 +77,6 @@ impl WorkerCommands<'_> {
     /// A fault of the store.
     pub async fn of(&self, worker: HostId) -> Result<WorkerCommand, Error> {
         Ok(command_of(&**self.tenure.store(), worker).await?)
-    }
-
-    /// Returns the commands of all workers that have one.
-    ///
-    /// # Errors
-    /// A fault of the store.
-    pub async fn all(&self) -> Result<BTreeMap<HostId, WorkerCommand>, Error> {
-        let (mut told, mut behind) = (BTreeMap::new(), None);
-        for _ in 0..PAGES {
-            let page = self.tenure.store().records(RecordsAsk { behind, ..RecordsAsk::of(shelf()?) }).await?;
-            let read = |record: &Record| Some((record.key.as_str().parse().ok()?, said(record)?));
-            told.extend(page.records.iter().filter_map(read));
-            behind = page.next;
-            if behind.is_none() {
-                break;
-            }
-        }
-        Ok(told)
     }
 }
 

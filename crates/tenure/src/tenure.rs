@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tenure_core::{
-    AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, SlotRecord, Timestamp, explain,
+    AppUse, Holder, HostId, IdSequence, JobId, LeaseId, NewJob, Reason, Room, SlotRecord, Timestamp, explain,
     limits,
 };
 use tenure_store::{Accepted, Chance, Clock, Count, Enqueued, Event, Host, LostHost, Store};
 use tokio::sync::{broadcast, watch};
 
 use crate::app::Nameless;
+use crate::commands::command_of;
 use crate::draft::finish_all;
 use crate::holding::Keeping;
 use crate::remote::Lines;
@@ -27,6 +28,9 @@ use crate::{
 
 /// Calls that fired timers, by which a slow listener may fall behind before it misses some.
 const FIRED_KEPT: usize = 256;
+
+/// Workers whose commands one explanation looks up; further ones count as taking jobs.
+const COMMANDS_LOOKED_UP: usize = 200;
 
 /// How long closing waits for leases to be given back.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
@@ -271,9 +275,21 @@ impl Tenure {
         if !matches!(reason, Reason::Next { .. }) {
             return Ok(reason);
         }
-        // Whoever is told to take no more jobs takes none, however much room it has.
-        let told = self.worker_commands().all().await?;
-        standing.serving.retain(|host| matches!(told.get(&host.host), None | Some(WorkerCommand::Run)));
+        // A worker that was told to take no more jobs takes none, however much room it has.
+        let (mut looked_up, mut serving) = (0, Vec::new());
+        for host in std::mem::take(&mut standing.serving) {
+            if looked_up < COMMANDS_LOOKED_UP {
+                looked_up += 1;
+                if command_of(&**self.store(), host.host).await? != WorkerCommand::Run {
+                    continue;
+                }
+            }
+            if host.covers(&standing.job) && matches!(host.room(&standing.job), Room::Free { .. }) {
+                return Ok(reason);
+            }
+            serving.push(host);
+        }
+        standing.serving = serving;
         Ok(explain(&standing, self.now()))
     }
 

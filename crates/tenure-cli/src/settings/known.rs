@@ -222,6 +222,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.lease_names_per_token",
+        kind: Kind::Text,
+        flag: flag("lease-names-per-token", "N"),
+        default: Some("100000"),
+        about: "New lease names of tokens of one name; the store keeps each name",
+        ..PLAIN
+    },
+    Setting {
         name: "server.trusted_proxies",
         kind: Kind::Networks,
         flag: flag("trusted-proxy", "CIDR"),

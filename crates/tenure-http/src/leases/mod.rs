@@ -2,6 +2,7 @@
 
 pub(crate) mod end;
 pub(crate) mod look;
+pub(crate) mod names;
 pub(crate) mod refused;
 pub(crate) mod take;
 pub(crate) mod token;

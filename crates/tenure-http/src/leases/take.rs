@@ -41,6 +41,7 @@ pub(crate) async fn acquire(
     if api.is_draining() {
         return Err(ending());
     }
+    api.admit_lease_name(&name).await?;
     let prefer = Prefer::of(&headers);
     let wait = prefer.wait.filter(|wait| !wait.is_zero()).map(|wait| {
         let api = api.clone();

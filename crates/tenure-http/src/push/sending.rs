@@ -25,6 +25,8 @@ use crate::workers::granted::lease_of;
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 /// and is renewed so often.
 const RENEWED: Duration = Duration::from_secs(8);
+/// Hints are about any job or worker of the store. Beyond the first, they cause at most one renewal in this time.
+const HINTS_APART: Duration = Duration::from_secs(1);
 
 /// How the waiting for an answer ended.
 enum Waited {
@@ -91,14 +93,26 @@ impl Sending {
         // A wish that it stop is called out; if the call is missed, the next renewal tells of it.
         let mut asked = tenure.store().asked();
         let mut deadline = clock.moment().after(LEASE);
+        let mut last_hint = None;
         loop {
-            let sent = tokio::select! {
+            let hint = async {
+                let hinted = asked.changed().await;
+                let rest = last_hint.map(|at| HINTS_APART.saturating_sub(clock.moment().since(at)));
+                if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
+                    clock.sleep(rest).await;
+                }
+                hinted
+            };
+            let (sent, is_hint) = tokio::select! {
                 biased;
                 heard = &mut heard => return Waited::Means(Meaning::of(heard, tenure.now())),
                 () = self.stop.cancelled() => return Waited::Stopped,
-                Ok(()) = asked.changed() => clock.moment(),
-                () = clock.sleep(RENEWED) => clock.moment(),
+                Ok(()) = hint => (clock.moment(), true),
+                () = clock.sleep(RENEWED) => (clock.moment(), false),
             };
+            if is_hint {
+                last_hint = Some(sent);
+            }
             let jobs = [Arc::clone(&self.job)];
             let renewing = async {
                 let remote = tenure.remote();

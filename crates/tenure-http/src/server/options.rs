@@ -78,6 +78,9 @@ pub struct Options {
     pub max_queues: usize,
     /// Maximum number of queues that access tokens of one name create. Default: a tenth of `max_queues`.
     pub queues_per_token: Option<usize>,
+    /// Maximum number of new lease names that access tokens of one name use. The store keeps each name; names that exist
+    /// are unaffected.
+    pub lease_names_per_token: usize,
     /// Memory for the request bodies of all clients in MiB, and as much for responses; beyond it, clients get 503. One access
     /// token or principal holds at most a tenth, but at least 16 MiB; beyond it, it gets 429.
     pub transfer_memory_mib: usize,
@@ -119,6 +122,7 @@ impl Default for Options {
             workers_per_token: quota::WORKERS_PER_TOKEN,
             max_queues: quota::QUEUES,
             queues_per_token: None,
+            lease_names_per_token: quota::LEASE_NAMES_PER_TOKEN,
             transfer_memory_mib: memory::TRANSFER_MIB,
             drain_delay: Duration::ZERO,
             grace: Duration::from_secs(25),

@@ -13,8 +13,8 @@ use tenure::{
 
 use super::claim::check_lease;
 use super::granted::{grant_of_token, lost, of_token};
-use super::overdue;
 use super::verdict::{Complete, Fail, Release};
+use super::{overdue, roll};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
@@ -169,8 +169,9 @@ pub(crate) async fn heartbeat(
         api.tenure().remote().report(vec![report]).await?;
     }
     let ttl = ttl.unwrap_or(lease);
-    let renewed = api.tenure().remote().renew(ttl, &[job]).await?;
+    let renewed = api.tenure().remote().renew(ttl, &[Arc::clone(&job)]).await?;
     let Some(Renewal::Held(holds)) = renewed.into_iter().next() else { return Err(lost(id)) };
+    roll::again_with_job(&api, &job).await;
     let now = api.tenure().now();
     let answer = HeartbeatAnswer {
         expires_in_seconds: holds.until.since(now).as_secs_f64(),

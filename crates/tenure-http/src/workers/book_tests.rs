@@ -2,7 +2,12 @@
 
 use super::*;
 
-const QUOTAS: Quotas = Quotas { workers_per_token: 1_000, queues: 10_000, queues_per_token: None };
+const QUOTAS: Quotas = Quotas {
+    workers_per_token: 1_000,
+    queues: 10_000,
+    queues_per_token: None,
+    lease_names_per_token: 100_000,
+};
 
 fn at(seconds: u64) -> Moment {
     Moment::from_start(Duration::from_secs(seconds))

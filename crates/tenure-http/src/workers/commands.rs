@@ -4,7 +4,7 @@
 //! something hears it with what it asks next.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -28,6 +28,8 @@ use crate::problem::{Problem, ProblemType};
 const GONE: Duration = Duration::from_secs(3600);
 /// For so long what the store said is believed: so late a worker may hear of what another server was asked.
 const BELIEVED: Duration = Duration::from_secs(2);
+/// Workers whose commands a server remembers at most.
+const MOST: usize = 50_000;
 const BODY_BYTES: usize = 16 * 1024;
 
 /// A command for a worker. More may be added.
@@ -72,15 +74,13 @@ impl From<Command> for WorkerCommand {
     }
 }
 
-/// What workers are told that are told something.
-pub(super) type Told = Arc<BTreeMap<HostId, WorkerCommand>>;
-
 /// So many of the last workers that were told something are kept for those who wait; whoever missed more looks himself.
 const HEARD: usize = 64;
 
-/// What was told to workers, as far as it was looked up.
+/// Commands of workers, as far as this server has looked them up. Each worker is looked up alone: clients can write any
+/// number of commands for worker IDs that they make up.
 pub(crate) struct Commands {
-    met: Mutex<Option<(Moment, Told)>>,
+    met: Mutex<BTreeMap<HostId, (Moment, Command)>>,
     /// Who was told something through this server.
     called: broadcast::Sender<HostId>,
 }
@@ -108,21 +108,20 @@ impl Calls {
 }
 
 impl Commands {
-    /// What a worker is told.
+    /// Returns the command of a worker, at most two seconds old.
     pub(crate) async fn of(&self, tenure: &Tenure, worker: HostId) -> Result<Command, Error> {
-        Ok(of(&self.all(tenure).await?, worker))
-    }
-
-    /// What all workers are told.
-    pub(super) async fn all(&self, tenure: &Tenure) -> Result<Told, Error> {
         let now = tenure.store().clock().moment();
-        let met = self.lock().clone();
-        if let Some((_, told)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
-            return Ok(told);
+        let met = self.lock().get(&worker).copied();
+        if let Some((_, command)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
+            return Ok(command);
         }
-        let told = Told::new(tenure.worker_commands().all().await?);
-        *self.lock() = Some((now, Arc::clone(&told)));
-        Ok(told)
+        let command = Command::of(tenure.worker_commands().of(worker).await?);
+        let mut met = self.lock();
+        // A command that arrived during the read is newer than the read.
+        if met.get(&worker).is_none_or(|(at, _)| now > *at) {
+            note(&mut met, worker, now, command);
+        }
+        Ok(met.get(&worker).map_or(command, |(_, newest)| *newest))
     }
 
     /// The same for whoever has something else to hear that must not wait.
@@ -136,19 +135,24 @@ impl Commands {
     /// Tells a worker something from now on.
     async fn tell(&self, tenure: &Tenure, worker: HostId, command: Command) -> Result<(), Error> {
         tenure.worker_commands().tell(worker, command.into()).await?;
-        self.is_told(worker);
+        self.call(tenure, worker, command);
         Ok(())
     }
 
     /// Tells a worker to end that is taken off the list.
     pub(super) async fn dismiss(&self, tenure: &Tenure, worker: HostId) -> Result<(), Error> {
         tenure.worker_commands().tell_for(worker, WorkerCommand::Terminate, GONE).await?;
-        self.is_told(worker);
+        self.call(tenure, worker, Command::Terminate);
         Ok(())
     }
 
-    fn is_told(&self, worker: HostId) {
-        *self.lock() = None;
+    /// Ends the waiting claims of a worker at this server. Nothing is written to the store.
+    pub(super) fn end_claims(&self, tenure: &Tenure, worker: HostId) {
+        self.call(tenure, worker, Command::Terminate);
+    }
+
+    fn call(&self, tenure: &Tenure, worker: HostId, command: Command) {
+        note(&mut self.lock(), worker, tenure.store().clock().moment(), command);
         // Nobody may be waiting.
         let _ = self.called.send(worker);
     }
@@ -158,14 +162,17 @@ impl Commands {
         Calls(self.called.subscribe())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(Moment, Told)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<HostId, (Moment, Command)>> {
         self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What one of them is told.
-pub(super) fn of(told: &Told, worker: HostId) -> Command {
-    told.get(&worker).map_or(Command::Run, |command| Command::of(*command))
+/// Remembers the command of a worker. If too many are remembered, another worker is looked up again.
+fn note(met: &mut BTreeMap<HostId, (Moment, Command)>, worker: HostId, at: Moment, command: Command) {
+    if met.len() >= MOST && !met.contains_key(&worker) {
+        met.pop_first();
+    }
+    met.insert(worker, (at, command));
 }
 
 /// Current command of a worker.

@@ -7,15 +7,16 @@ use std::time::Duration;
 use axum::extract::{OriginalUri, Path};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use futures_util::future::try_join_all;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::{
-    Condition, Ending, Filter, Host, HostId, LostHost, Moment, PageAsk, Reserve, Serves, StateName,
-    Timestamp, Values, Verdict,
+    Condition, Ending, Filter, Host, HostId, JobRecord, LostHost, Moment, PageAsk, Reserve, Serves, State,
+    StateName, Timestamp, Values, Verdict,
 };
 
 use super::book::{Claimant, Heard, WorkerBook};
-use super::commands::{self, Command, Told, alive};
+use super::commands::{self, Command, alive};
 use super::owners::{self, WorkerOwners};
 use crate::access::Reach;
 use crate::answer::{json, page};
@@ -38,11 +39,16 @@ const BELIEVED: Duration = Duration::from_secs(2);
 pub(crate) struct Roll {
     book: Mutex<WorkerBook>,
     owners: WorkerOwners,
-    listed: Mutex<Option<(Moment, Listed)>>,
+    listed: Mutex<Option<(Moment, Arc<Listed>)>>,
 }
 
-/// What those take whom the store knows.
-type Listed = Arc<BTreeMap<HostId, Vec<Serves>>>;
+/// The workers that the store lists.
+#[derive(Debug)]
+struct Listed {
+    /// Live workers, and what they take.
+    live: BTreeMap<HostId, Vec<Serves>>,
+    lost: BTreeSet<HostId>,
+}
 
 impl Roll {
     /// Whether a worker is there that takes something which whoever asks does not reach: he is not that worker.
@@ -51,20 +57,28 @@ impl Roll {
             return Ok(!heard.is_within(api.reach()));
         }
         let listed = self.listed(api, now).await?;
-        Ok(listed.get(&id).is_some_and(|serves| !is_within(serves, api.reach())))
+        Ok(listed.live.get(&id).is_some_and(|serves| !is_within(serves, api.reach())))
     }
 
     /// Returns the workers that the store lists.
-    async fn listed(&self, api: &Api, now: Moment) -> Result<Listed, Problem> {
-        let met = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, listed)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
-            return Ok(listed);
+    async fn listed(&self, api: &Api, now: Moment) -> Result<Arc<Listed>, Problem> {
+        if let Some((at, listed)) = &mut *self.lock_listed() {
+            if now.since(*at) < BELIEVED {
+                return Ok(Arc::clone(listed));
+            }
+            // Other requests use the old copy while this one asks the store.
+            *at = now;
         }
-        let hosts = api.tenure().hosts().await?;
-        let listed: Listed = Arc::new(hosts.into_iter().map(|host| (host.id, host.serves)).collect());
-        let met = Some((now, Arc::clone(&listed)));
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = met;
+        let (hosts, lost) = (api.tenure().hosts().await?, api.tenure().lost_hosts().await?);
+        let live = hosts.into_iter().map(|host| (host.id, host.serves)).collect();
+        let lost = lost.into_iter().map(|lost| lost.host.id).collect();
+        let listed = Arc::new(Listed { live, lost });
+        *self.lock_listed() = Some((now, Arc::clone(&listed)));
         Ok(listed)
+    }
+
+    fn lock_listed(&self) -> MutexGuard<'_, Option<(Moment, Arc<Listed>)>> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn owners(&self) -> &WorkerOwners {
@@ -92,13 +106,15 @@ pub(super) fn is_seen(host: &Host, reach: &Reach) -> bool {
     reach.is_whole() || host.serves.iter().any(|serves| is_reached(serves, reach))
 }
 
-/// Returns `true` if the store lists a worker that this server has not heard of: it may be part of another program.
+/// Returns `true` if the store lists a worker that this server has not heard of, as live or lost: it may be part of another
+/// program, and a lost one may still run its jobs.
 pub(super) async fn is_listed(api: &Api, worker: HostId) -> Result<bool, Problem> {
     let now = api.tenure().store().clock().moment();
     if api.roll().lock().live(worker, now).is_some() {
         return Ok(false);
     }
-    Ok(api.roll().listed(api, now).await?.contains_key(&worker))
+    let listed = api.roll().listed(api, now).await?;
+    Ok(listed.live.contains_key(&worker) || listed.lost.contains(&worker))
 }
 
 /// Refuses the ID of a worker that belongs to another client or serves jobs out of the caller's reach. With this ID, the
@@ -109,7 +125,7 @@ pub(crate) async fn check_passes(api: &Api, worker: HostId) -> Result<(), Proble
         let beyond = api.beyond(&format!("all jobs of worker {worker}"));
         return Err(beyond.with("field", "worker_id"));
     }
-    owners::check(api, worker).await
+    owners::check(api, worker).await.map(drop)
 }
 
 /// Notes what a worker takes, as it claims. Nothing depends on it but what people are told.
@@ -137,12 +153,26 @@ pub(crate) async fn note(
     Ok(())
 }
 
-/// Notes that a worker lives that has claimed before, at this server.
-pub(crate) fn again(api: &Api, id: HostId) {
+/// Notes that a worker lives that has claimed before, at this server. Returns `true` if the store is told, which happens
+/// from time to time.
+pub(crate) fn again(api: &Api, id: HostId) -> bool {
     let now = api.tenure().store().clock().moment();
     let announced = api.roll().lock().again(id, now, api.reach());
+    let is_due = announced.is_some();
     if let Some(heard) = announced {
         tell(api, id, heard);
+    }
+    is_due
+}
+
+/// Notes that the worker of a job lives, because it sent a heartbeat for the job. The heartbeat counts although the job's
+/// token was sent with another access token.
+pub(super) async fn again_with_job(api: &Api, job: &JobRecord) {
+    let State::Running { holder, .. } = job.state else { return };
+    if again(api, holder)
+        && let Err(problem) = owners::check(api, holder).await
+    {
+        tracing::debug!(?problem, "failed to renew the owner of a worker");
     }
 }
 
@@ -215,7 +245,7 @@ pub(crate) struct ServesDocument {
 
 impl WorkerDocument {
     /// A worker as somebody sees it who reaches some of what it takes; none if he reaches nothing of it.
-    fn of(host: &Host, told: &Told, reach: &Reach, now: Timestamp) -> Option<Self> {
+    fn of(host: &Host, reach: &Reach, now: Timestamp) -> Option<Self> {
         let reached: Vec<&Serves> = host.serves.iter().filter(|serves| is_reached(serves, reach)).collect();
         if reached.is_empty() && !reach.is_whole() {
             return None;
@@ -239,7 +269,7 @@ impl WorkerDocument {
             slots: host.slots,
             serves: serves.collect(),
             heeds: commands::heeds(host),
-            command: Some(commands::of(told, host.id)).filter(|command| *command != Command::Run),
+            command: None,
             lost_jobs: None,
         })
     }
@@ -248,21 +278,29 @@ impl WorkerDocument {
     fn of_lost(lost: &LostHost, reach: &Reach, now: Timestamp) -> Option<Self> {
         let jobs = lost.jobs.iter().filter(|_| is_within(&lost.host.serves, reach));
         let lost_jobs = Some(jobs.map(ToString::to_string).collect());
-        let alive = Self::of(&lost.host, &Told::default(), reach, now)?;
+        let alive = Self::of(&lost.host, reach, now)?;
         Some(Self { state: WorkerState::Lost, heeds: false, lost_jobs, ..alive })
+    }
+
+    /// Adds the command of the worker. A lost worker has none.
+    async fn with_command(self, api: &Api) -> Result<Self, Problem> {
+        if matches!(self.state, WorkerState::Lost) {
+            return Ok(self);
+        }
+        let command = api.commands().of(api.tenure(), self.worker_id.parse()?).await?;
+        Ok(Self { command: Some(command).filter(|command| *command != Command::Run), ..self })
     }
 }
 
-/// Returns the workers within the caller's reach, each with its sort key: live workers by ID, then lost workers, the
-/// latest loss first.
+/// Returns the workers within the caller's reach without their commands, each with its sort key: live workers by ID, then
+/// lost workers, the latest loss first.
 async fn all(api: &Api) -> Result<Vec<(String, WorkerDocument)>, Problem> {
     let (hosts, lost) = (api.tenure().hosts().await?, api.tenure().lost_hosts().await?);
-    let told = api.commands().all(api.tenure()).await?;
     let (now, reach) = (api.tenure().now(), api.reach());
     let ids: BTreeSet<HostId> = hosts.iter().map(|host| host.id).collect();
-    let alive = hosts.iter().filter_map(|host| {
-        Some((format!("alive-{}", host.id), WorkerDocument::of(host, &told, reach, now)?))
-    });
+    let alive = hosts
+        .iter()
+        .filter_map(|host| Some((format!("alive-{}", host.id), WorkerDocument::of(host, reach, now)?)));
     let mut all: Vec<_> = alive.collect();
     let lost = lost.iter().filter(|lost| !ids.contains(&lost.host.id));
     all.extend(lost.filter_map(|lost| {
@@ -286,7 +324,7 @@ pub(crate) async fn list(api: Api, OriginalUri(uri): OriginalUri) -> Result<Resp
     // The documents of all workers are in memory until the page is cut out of them.
     let page_of = async { Ok::<_, Problem>(paging.cut(all(&api).await?, |(key, _)| key.clone())) };
     let (workers, next_cursor) = Filling::new(&api).read(page_of).await?;
-    let items = workers.into_iter().map(|(_, worker)| worker).collect();
+    let items = try_join_all(workers.into_iter().map(|(_, worker)| worker.with_command(&api))).await?;
     Ok(page(&uri, next_cursor.clone().as_deref(), &WorkerList { items, next_cursor }))
 }
 
@@ -296,32 +334,35 @@ pub(crate) async fn get(api: Api, Path(id): Path<String>) -> Result<Response, Pr
     let all = all(&api).await?.into_iter().map(|(_, worker)| worker);
     let found = { all }.find(|worker| worker.worker_id == id.to_string());
     let none = || Problem::new(ProblemType::NotFound, format!("worker {id} not found"));
-    Ok(json(StatusCode::OK, &found.ok_or_else(none)?))
+    Ok(json(StatusCode::OK, &found.ok_or_else(none)?.with_command(&api).await?))
 }
 
 /// `DELETE /v1/workers/{id}`
 pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, Problem> {
     let id: HostId = id.parse()?;
-    if !api.who().may_manage() {
-        owners::check(&api, id).await?;
-    }
+    let is_limited = !api.who().may_manage() && api.who().name().is_some();
+    let owned = if is_limited { owners::check(&api, id).await? } else { None };
     // One that has claimed here may go although the store was not told of it yet.
     let heard = api.roll().lock().forget(id, api.reach());
-    if heard.is_none() {
-        if !is_lost(&api, id).await? {
-            commands::check_heeds(&alive(&api, id).await?)?;
-        } else if !api.who().may_manage() {
-            owners::check_lost(&api, id).await?;
-        }
+    if heard.is_none() && !is_lost(&api, id).await? {
+        commands::check_heeds(&alive(&api, id).await?)?;
     }
-    let is_own = heard.is_some_and(|heard| heard.token.as_deref() == api.who().counted_by());
-    // First of all, so that it does not take again what is taken from it.
-    api.commands().dismiss(api.tenure(), id).await?;
-    release_all(&api, id).await?;
+    let is_itself = heard.is_some_and(|heard| heard.token.as_deref() == api.who().counted_by());
+    let is_own = is_itself || owned.is_some();
+    if !is_own {
+        // First of all, so that it does not take again what is taken from it.
+        api.commands().dismiss(api.tenure(), id).await?;
+    }
+    // Jobs from before belong to another worker with this ID, or to one that claimed without sending it.
+    let since = is_limited.then(|| owned.unwrap_or_else(|| api.tenure().now()));
+    let has_released = release_all(&api, id, since, is_own).await?;
+    if is_own && !has_released {
+        api.commands().end_claims(api.tenure(), id);
+    }
     api.tenure().store().retire(id).await?;
     api.roll().owners.release(api.tenure(), id).await?;
     let mut response = StatusCode::NO_CONTENT.into_response();
-    if is_own {
+    if is_itself {
         response.extensions_mut().insert(NotAudited);
     }
     Ok(response)
@@ -334,29 +375,44 @@ async fn is_lost(api: &Api, id: HostId) -> Result<bool, Problem> {
 }
 
 /// Gives back what a worker runs, as far as whoever asks reaches it: it runs elsewhere at once, and what the worker writes about
-/// it from now on is refused.
-async fn release_all(api: &Api, id: HostId) -> Result<(), Problem> {
+/// it from now on is refused. With `since`, jobs that started before are left alone. With `dismisses`, a worker that runs
+/// something is first told to end. Returns `true` if there was something to give back.
+async fn release_all(
+    api: &Api,
+    id: HostId,
+    since: Option<Timestamp>,
+    dismisses: bool,
+) -> Result<bool, Problem> {
     let filter = Filter {
         states: vec![StateName::Running],
         conditions: vec![Condition::HolderBegins(id.to_string())],
         ..Filter::default()
     };
-    let mut after = None;
+    let (mut after, mut has_released) = (None, false);
     loop {
         let values = Values::Omitted;
         let ask = PageAsk { filter: filter.clone(), after, values, ..PageAsk::default() };
         let page = api.tenure().store().jobs(ask).await?;
-        let held = page.jobs.into_iter().filter(|job| api.reach().covers_job(job));
+        let is_meant = |job: &JobRecord| {
+            let is_late = since.is_none_or(|since| job.started.is_some_and(|started| started >= since));
+            is_late && api.reach().covers_job(job)
+        };
+        let held = page.jobs.into_iter().filter(is_meant);
         let endings: Vec<Ending> =
             held.map(|job| Ending { job: Arc::new(job), verdict: Verdict::Released }).collect();
         if !endings.is_empty() {
+            if dismisses && !has_released {
+                // So that it does not take again what is taken from it.
+                api.commands().dismiss(api.tenure(), id).await?;
+            }
+            has_released = true;
             let jobs: Vec<_> = endings.iter().map(|ending| Arc::clone(&ending.job)).collect();
             spans::attempt::settle(api, endings, None).await?;
             jobs.iter().for_each(|job| api.granted().forget(job));
         }
         after = page.next;
         if after.is_none() {
-            return Ok(());
+            return Ok(has_released);
         }
     }
 }

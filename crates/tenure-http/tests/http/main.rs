@@ -46,5 +46,6 @@ mod tracing;
 mod transit;
 mod used;
 mod webhooks;
+mod worker_commands;
 mod worker_owners;
 mod workers;

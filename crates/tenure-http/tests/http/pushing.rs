@@ -2,9 +2,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "a real connection is waited for in real time")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tenure::{Chance, Faults, FaultyStore, ManualClock, MemoryStore, Tenure, WorkerCommand};
 use tenure_http::Network;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -217,6 +219,32 @@ async fn whoever_does_a_job_that_is_cancelled_is_hung_up_on() {
     assert_eq!(serving.ask("POST", &format!("/v1/jobs/{id}/cancel"), "{}").await.0, 202);
     assert!(hung_up(&mut stream).await);
     until_state(&serving, &id, "cancelled").await;
+}
+
+#[tokio::test]
+async fn hints_about_others_renew_a_pushed_job_at_most_once_a_second() {
+    let clock = ManualClock::new();
+    let memory = MemoryStore::new(Arc::new(clock.clone()));
+    let store = Arc::new(FaultyStore::new(Arc::new(memory), Faults::none(1)));
+    let place = Place { clock, tenure: Tenure::on(store.clone(), Chance::seeded(7)) };
+    let (serving, (listener, url)) = (serving(&place).await, listening().await);
+    endpoint(&serving, &url, json!({ "timeout_seconds": 600 })).await;
+    let id = submit(&serving, r#"{"kind":"bill"}"#).await;
+    let (mut stream, _) = asked(&listener).await;
+    settled().await;
+    let (before, hints) = (store.tally().calls, 20);
+    let other = place.tenure.remote().draw_worker();
+    for _ in 0..hints {
+        place.tenure.worker_commands().tell(other, WorkerCommand::Quiet).await.unwrap();
+        settled().await;
+    }
+    // The hints are calls, too.
+    let renewals = store.tally().calls - before - hints;
+    assert!(renewals < hints / 2, "{renewals} renewals");
+    // The job is asked to stop in the meantime, and hears it when the second is over.
+    assert_eq!(serving.ask("POST", &format!("/v1/jobs/{id}/cancel"), "{}").await.0, 202);
+    place.pass(Duration::from_secs(1)).await;
+    assert!(hung_up(&mut stream).await);
 }
 
 #[tokio::test]

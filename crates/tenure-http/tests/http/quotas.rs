@@ -237,6 +237,45 @@ async fn a_queue_that_is_gone_makes_room_in_the_share_of_its_creator() {
 }
 
 #[tokio::test]
+async fn tokens_of_one_name_use_a_bounded_number_of_new_lease_names() {
+    let service = Service::new();
+    let guard = |options: &mut Options| (options.access, options.lease_names_per_token) = (Access::Tokens, 2);
+    let (first, second) = (served(&service, guard).await, served(&service, guard).await);
+    let greedy = token_with(&service, "greedy", Scope::Work, TokenQuotas::default()).await;
+    let rotated = token_with(&service, "greedy", Scope::Work, TokenQuotas::default()).await;
+    let modest = token_with(&service, "modest", Scope::Work, TokenQuotas::default()).await;
+    let acquire = async |asker: &Asker, token: &str, lease: &str| {
+        let body = json!({"owner": "me", "ttl_seconds": 60}).to_string();
+        ask(asker, "POST", &format!("/v1/leases/{lease}/acquire"), token, &body).await
+    };
+    for (lease, status) in [("a", 200), ("b", 200), ("a", 409)] {
+        assert_eq!(acquire(&first, &greedy, lease).await.status, status, "{lease}");
+    }
+    // Neither another server nor another token of the name has more.
+    for (asker, token) in [(&first, &greedy), (&second, &greedy), (&second, &rotated)] {
+        let refused = acquire(asker, token, "c").await;
+        assert_eq!(refused.status.as_u16(), 429, "{}", refused.text);
+        let problem = refused.json();
+        assert_eq!((&problem["quota"], &problem["limit"]), (&json!("lease_names_per_token"), &json!(2)));
+        assert_eq!(
+            (&problem["setting"], &problem["field"]),
+            (&json!("--lease-names-per-token"), &json!("name"))
+        );
+        assert_eq!(acquire(asker, token, "b").await.status, 409, "the name exists");
+    }
+    assert_eq!(service.get("/v1/leases/c").await.status, 404);
+    // A name of another token is open to all, and counts only for the first.
+    assert_eq!(acquire(&second, &modest, "c").await.status, 200);
+    assert_eq!(acquire(&first, &greedy, "c").await.status, 409);
+    assert_eq!(acquire(&first, &modest, "d").await.status, 200);
+    assert_eq!(acquire(&first, &modest, "e").await.status, 429);
+    // Without access tokens, no name counts.
+    for lease in ["f", "g", "h"] {
+        assert_eq!(acquire(&service.asker(), "", lease).await.status, 200);
+    }
+}
+
+#[tokio::test]
 async fn a_queue_of_another_server_is_known_within_five_seconds() {
     let mut service = Service::new();
     let quota = |options: &mut Options| options.max_queues = 3;

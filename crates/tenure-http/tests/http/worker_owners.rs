@@ -85,8 +85,10 @@ async fn another_token_can_neither_take_a_worker_over_nor_end_it() {
         assert_eq!(own.beat(&worker).await, StatusCode::OK);
     }
     assert_eq!(thief.at(&second).claim(&worker).await, StatusCode::FORBIDDEN);
-    // A worker that has been silent for long does not.
-    service.advance(Duration::from_secs(15 * 60));
+    // A worker that has been silent for a day is not listed as lost any more, and gives its ID back.
+    service.advance(Duration::from_secs(24 * 3600));
+    assert_eq!(thief.claim(&worker).await, StatusCode::FORBIDDEN);
+    service.advance(Duration::from_secs(3600));
     assert_eq!(thief.claim(&worker).await, StatusCode::OK);
     assert_eq!(own.claim(&worker).await, StatusCode::FORBIDDEN);
 }
@@ -126,7 +128,86 @@ async fn no_token_takes_over_a_worker_of_a_program_that_has_opened_the_store() {
     // The worker counts as lost, but may still run its jobs.
     service.advance(Duration::from_secs(91));
     service.tenure().store().tend().await.unwrap();
+    assert_eq!(thief.claim(&worker.to_string()).await, StatusCode::FORBIDDEN);
+    assert_eq!(thief.beat(&worker.to_string()).await, StatusCode::FORBIDDEN);
     assert_eq!(thief.ask("DELETE", &path, &Value::Null).await.status, StatusCode::FORBIDDEN);
     let operator = Client::new(&service, &server, "operator", Scope::Manage).await;
     assert_eq!(operator.ask("DELETE", &path, &Value::Null).await.status, StatusCode::NO_CONTENT);
+}
+
+/// Returns the ID and the state of the only job.
+async fn only_job(service: &Service) -> (String, String) {
+    let job = service.get("/v1/jobs").await.json()["items"][0].clone();
+    (job["id"].as_str().unwrap().to_owned(), job["state"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_lost_worker_keeps_its_id_and_only_its_owner_releases_its_jobs() {
+    let mut service = Service::new();
+    let (first, second) = (service.guarded(), service.guarded());
+    let own = Client::new(&service, &first, "mailer", Scope::Work).await;
+    let thief = Client::new(&service, &second, "thief", Scope::Work).await;
+    service.post("/v1/jobs", r#"{"kind":"k","queue":"mail"}"#).await;
+    let worker = service.tenure().remote().draw_worker().to_string();
+    let claim = json!({ "worker_id": worker, "queues": ["mail"], "lease_seconds": 86_400 });
+    assert_eq!(own.ask("POST", "/v1/claim", &claim).await.status, StatusCode::OK);
+    let path = format!("/v1/workers/{worker}");
+    // Long after the worker was lost, it still runs its job.
+    service.advance(Duration::from_secs(3600));
+    service.tenure().store().tend().await.unwrap();
+    assert_eq!(service.get(&path).await.json()["state"], "lost");
+    let empty = json!({ "worker_id": worker, "queues": ["empty"] });
+    assert_eq!(thief.ask("POST", "/v1/claim", &empty).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(thief.ask("DELETE", &path, &Value::Null).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(only_job(&service).await.1, "running");
+    let own = own.at(&second);
+    assert_eq!(own.ask("DELETE", &path, &Value::Null).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(only_job(&service).await.1, "queued");
+}
+
+#[tokio::test]
+async fn removing_a_worker_releases_no_job_from_before_the_caller_claimed_with_its_id() {
+    let mut service = Service::new();
+    let server = service.guarded();
+    let own = Client::new(&service, &server, "mailer", Scope::Work).await;
+    let thief = Client::new(&service, &server, "thief", Scope::Work).await;
+    service.post("/v1/jobs", r#"{"kind":"k","queue":"mail"}"#).await;
+    // A worker that sends no ID has no owner, and everyone who reads the job sees the ID that it got.
+    let claimed = own.ask("POST", "/v1/claim", &json!({ "queues": ["mail"] })).await.json();
+    let worker = claimed["worker_id"].as_str().unwrap();
+    service.advance(Duration::from_secs(1));
+    let empty = json!({ "worker_id": worker, "queues": ["empty"] });
+    assert_eq!(thief.ask("POST", "/v1/claim", &empty).await.status, StatusCode::OK);
+    let path = format!("/v1/workers/{worker}");
+    assert_eq!(thief.ask("DELETE", &path, &Value::Null).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(only_job(&service).await.1, "running");
+    let done = json!({ "token": claimed["jobs"][0]["token"] });
+    let path = format!("/v1/jobs/{}/complete", only_job(&service).await.0);
+    assert_eq!(own.ask("POST", &path, &done).await.status, StatusCode::OK);
+}
+
+/// The guide says that a heartbeat for one job is enough.
+#[tokio::test]
+async fn a_worker_that_sends_heartbeats_for_one_job_stays_online_and_keeps_its_id() {
+    let mut service = Service::new();
+    let (first, second) = (service.guarded(), service.guarded());
+    let own = Client::new(&service, &first, "mailer", Scope::Work).await;
+    let thief = Client::new(&service, &second, "thief", Scope::Work).await;
+    service.post("/v1/jobs", r#"{"kind":"k","queue":"mail"}"#).await;
+    let worker = service.tenure().remote().draw_worker().to_string();
+    let claim = json!({ "worker_id": worker, "queues": ["mail"], "lease_seconds": 3600 });
+    let job = own.ask("POST", "/v1/claim", &claim).await.json()["jobs"][0].clone();
+    let path = format!("/v1/jobs/{}/heartbeat", job["id"].as_str().unwrap());
+    let beat = json!({ "token": job["token"], "lease_seconds": 3600 });
+    for number in 0..100 {
+        service.advance(Duration::from_secs(if number < 10 { 40 } else { 1200 }));
+        assert_eq!(own.ask("POST", &path, &beat).await.status, StatusCode::OK);
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        let listed = service.get(&format!("/v1/workers/{worker}")).await.json();
+        assert_eq!(listed["state"], "online", "{number}: {listed}");
+    }
+    assert_eq!(thief.claim(&worker).await, StatusCode::FORBIDDEN);
+    assert_eq!(own.at(&second).claim(&worker).await, StatusCode::OK);
 }

@@ -38,7 +38,7 @@ async fn a_worker_that_is_told_to_be_quiet_ends_what_it_has_and_takes_no_more_un
     shop.until("it is done", async |_| shop.state(first).await == StateName::Succeeded).await;
     let why = shop.tenure.explain(second).await.unwrap();
     assert!(matches!(why, Reason::QueueNotServed { .. }), "it is next in no line: {why}");
-    assert_eq!(commands.all().await.unwrap(), [(worker, WorkerCommand::Quiet)].into());
+    assert_eq!(commands.of(worker).await.unwrap(), WorkerCommand::Quiet);
     commands.tell(worker, WorkerCommand::Run).await.unwrap();
     shop.until("the next one runs", async |_| shop.state(second).await == StateName::Running).await;
     gate.open.notify_one();
