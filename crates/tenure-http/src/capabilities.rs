@@ -21,7 +21,7 @@ use crate::prefer;
 pub(crate) struct Capabilities {
     /// Version of the server.
     build: Build,
-    /// Description of the store.
+    /// Description of the store. Clients without the scope `read` for the whole store get only the name of its engine.
     store: String,
     /// Features by name; `true` if enabled. More names may be added.
     features: BTreeMap<&'static str, bool>,
@@ -57,12 +57,19 @@ pub(crate) async fn get(api: Api) -> Response {
         Build { version: env!("CARGO_PKG_VERSION"), os: std::env::consts::OS, arch: std::env::consts::ARCH };
     let document = Capabilities {
         build,
-        store: api.tenure().store().about().place,
+        store: store_for(&api),
         features: features(&api),
         limits: bounds(),
         retention: retention(),
     };
     answer::json(StatusCode::OK, &document)
+}
+
+/// Returns the description of the store for this client. Only clients that may read the whole store see its host or file.
+pub(crate) fn store_for(api: &Api) -> String {
+    let about = api.tenure().store().about();
+    let is_shown = api.may_read() && api.reach().is_whole();
+    if is_shown { about.place } else { about.engine.to_owned() }
 }
 
 fn features(api: &Api) -> BTreeMap<&'static str, bool> {

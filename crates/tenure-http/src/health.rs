@@ -16,6 +16,7 @@ use tenure::{Clock, Fault, FaultCause, Invalid, Moment, Name, limits};
 
 use crate::answer;
 use crate::api::Api;
+use crate::capabilities::store_for;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::troubles::Trouble;
@@ -162,7 +163,7 @@ impl LastCheck {
 pub(crate) struct Version {
     /// Version of Tenure.
     version: &'static str,
-    /// Description of the store.
+    /// Description of the store. Clients without the scope `read` for the whole store get only the name of its engine.
     store: String,
     /// Identity of the store: equal on all servers that share one. Omitted while the store does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,7 +189,7 @@ pub(crate) async fn version(api: Api) -> Response {
     };
     let told = Version {
         version: env!("CARGO_PKG_VERSION"),
-        store: api.tenure().store().about().place,
+        store: store_for(&api),
         store_id,
         time_zones: Zone::database_version(),
         limits: limits.into(),

@@ -184,12 +184,18 @@ impl Hiding {
         Ok(())
     }
 
+    /// Returns true if a part of JSON would be hidden where it is shown. The text is decoded first, as shown args are: a
+    /// newline in a string ends a hidden value, and its escape in the text does not.
+    fn hides_in(&self, json: &str) -> bool {
+        json_value(json).map_or(true, |mut value| self.hide(&mut value))
+    }
+
     fn asks_for_hidden(&self, condition: &Condition) -> bool {
         match condition {
             Condition::Not(other) => self.asks_for_hidden(other),
             Condition::OneOf(some) => some.iter().any(|each| self.asks_for_hidden(each)),
             Condition::Arg { path, value } => {
-                path.iter().any(|name| self.means(name)) || self.text(value.as_str()) != value.as_str()
+                path.iter().any(|name| self.means(name)) || self.hides_in(value.as_str())
             }
             Condition::Meta { key, value } => self.means(key) || self.text(value) != *value,
             // What is said of anything else holds no such names; what errors say is compared by [`Self::is_meant`].

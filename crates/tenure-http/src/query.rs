@@ -96,6 +96,21 @@ impl Query {
         Ok(values)
     }
 
+    /// Refuses more than so many values of these names together, before any of them is kept.
+    pub(crate) fn check_number(&self, names: &[&str], most: usize) -> Result<(), Problem> {
+        let values = |name: &str| {
+            let found = self.pairs.iter().filter(move |(found, _)| found == name);
+            found.map(|(_, value)| value.split(',').count()).sum::<usize>()
+        };
+        let counts = names.iter().map(|name| (*name, values(name)));
+        let all: usize = counts.clone().map(|(_, count)| count).sum();
+        let Some((largest, _)) = counts.max_by_key(|(_, count)| *count).filter(|_| all > most) else {
+            return Ok(());
+        };
+        let detail = format!("{}: {all} values together; expected at most {most}", names.join(", "));
+        Err(Problem::new(ProblemType::Malformed, detail).with("field", largest).with("limit", most))
+    }
+
     /// All values of a name. Several may stand in one, with commas between.
     pub(crate) fn all<T: FromStr<Err = Invalid>>(&self, name: &str) -> Result<Vec<T>, Problem> {
         let values =
@@ -154,6 +169,18 @@ mod tests {
         assert_eq!(states(limits::SEARCH_VALUES).unwrap().len(), 32);
         let refused = format!("{:?}", states(33).unwrap_err());
         assert!(refused.contains("state: 33 values; expected at most 32"), "{refused}");
+    }
+
+    #[test]
+    fn the_values_of_several_names_have_a_bound_together() {
+        let refused = |text: &str| {
+            let query = Query::read(Some(text), &["a", "b", "c"]).unwrap();
+            query.check_number(&["a", "b"], 3).err().map(|problem| problem.document())
+        };
+        assert_eq!(refused("a=1,2&b=3&c=4,5,6,7"), None);
+        let told = refused("a=1&b=2&b=,").unwrap();
+        assert_eq!((&told["field"], &told["limit"], &told["status"]), (&"b".into(), &3.into(), &400.into()));
+        assert_eq!(told["detail"], "a, b: 4 values together; expected at most 3");
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 /// A piece of a line, and its classes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Piece<'t> {
-    pub text: &'t str,
+pub(crate) struct Piece {
+    pub text: String,
     pub bold: bool,
     /// The number of the colour, 31 to 36 or 90; none for the usual one.
     pub colour: Option<u8>,
 }
 
-impl Piece<'_> {
+impl Piece {
     pub(crate) fn classes(&self) -> Option<String> {
         let colour = self.colour.map(|colour| format!("a{colour}"));
         match (self.bold, colour) {
@@ -20,16 +20,19 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces of a line.
-pub(crate) fn pieces(line: &str) -> Vec<Piece<'_>> {
+/// The pieces of a line. Two that follow one another look different; control characters are left out and divide nothing.
+pub(crate) fn pieces(line: &str) -> Vec<Piece> {
     let (mut bold, mut colour) = (false, None);
-    let mut found = Vec::new();
+    let mut found: Vec<Piece> = Vec::new();
     for (at, part) in line.split('\u{1b}').enumerate() {
         let text = if at == 0 { part } else { behind_code(part, &mut bold, &mut colour) };
-        for text in text.split(|letter: char| letter.is_control() && letter != '\t') {
-            if !text.is_empty() {
-                found.push(Piece { text, bold, colour });
-            }
+        let mut letters = text.chars().filter(|letter| !letter.is_control() || *letter == '\t').peekable();
+        if letters.peek().is_none() {
+            continue;
+        }
+        match found.last_mut().filter(|last| (last.bold, last.colour) == (bold, colour)) {
+            Some(last) => last.text.extend(letters),
+            None => found.push(Piece { text: letters.collect(), bold, colour }),
         }
     }
     found
@@ -67,22 +70,24 @@ fn behind_code<'t>(part: &'t str, bold: &mut bool, colour: &mut Option<u8>) -> &
 mod tests {
     use super::*;
 
-    fn shown(line: &str) -> Vec<(&str, Option<String>)> {
-        pieces(line).iter().map(|piece| (piece.text, piece.classes())).collect()
+    fn shown(line: &str) -> Vec<(String, Option<String>)> {
+        pieces(line).into_iter().map(|piece| (piece.text.clone(), piece.classes())).collect()
+    }
+
+    fn plain(text: &str) -> (String, Option<String>) {
+        (text.to_owned(), None)
     }
 
     #[test]
     fn colours_become_classes_and_everything_else_is_left_out() {
-        let classes = |text: &str| Some(text.to_owned());
-        assert_eq!(shown("plain"), [("plain", None)]);
+        let colored = |text: &str, classes: &str| (text.to_owned(), Some(classes.to_owned()));
+        assert_eq!(shown("plain"), [plain("plain")]);
         assert_eq!(
             shown("a\u{1b}[1;31mred\u{1b}[0m b\u{1b}[96mc"),
-            [("a", None), ("red", classes("a1 a31")), (" b", None), ("c", classes("a36"))]
+            [plain("a"), colored("red", "a1 a31"), plain(" b"), colored("c", "a36")]
         );
-        assert_eq!(
-            shown("\u{1b}[2J\u{1b}]0;title\u{7}x\u{1b}[999;;999mé"),
-            [("0;title", None), ("x", None), ("é", None)]
-        );
+        assert_eq!(shown("\u{1b}[2J\u{1b}]0;title\u{7}x\u{1b}[999;;999mé"), [plain("0;titlexé")]);
+        assert_eq!(shown("\u{1b}[31ma\u{7f}b\u{1b}[31mc"), [colored("abc", "a31")]);
         assert_eq!(shown("\u{1b}["), []);
         assert_eq!(shown("\u{1b}"), []);
     }

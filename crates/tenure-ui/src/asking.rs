@@ -100,6 +100,13 @@ impl Visit {
         Ok(told)
     }
 
+    /// Takes so many bytes of the client's memory until the page is made, before the page grows by as much.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), Trouble> {
+        let Some(memory) = self.memory.get() else { return Ok(()) };
+        self.hold(Held(Some(memory.take(bytes)?)));
+        Ok(())
+    }
+
     /// Counts an answer as memory of the client until the page is made.
     pub(crate) fn hold(&self, held: Held) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).push(held);
@@ -141,6 +148,9 @@ impl Visit {
         let request = request.body(Body::from(body)).map_err(|error| broken(&error.to_string()))?;
         let Ok(response) = self.ui.api.clone().oneshot(request).await;
         let (status, memory) = (response.status(), response.extensions().get::<ResponseMemory>().cloned());
+        if let Some(memory) = &memory {
+            self.memory.get_or_init(|| memory.clone());
+        }
         let bytes = response.into_body().collect().await.map_err(|error| broken(&error.to_string()))?;
         let bytes = bytes.to_bytes();
         let Tree { value: told, bytes: size } = tree::read(&bytes);

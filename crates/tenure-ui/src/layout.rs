@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::asking::Trouble;
 use crate::assets;
 use crate::parts::{button, prose};
-use crate::said::upright;
+use crate::said::{longer_by, upright};
 use crate::stays::Credential;
 use crate::visit::Visit;
 
@@ -102,9 +102,19 @@ async fn open(visit: &Visit) -> Vec<Room> {
 /// A page, or what is wrong.
 pub(crate) async fn page(visit: &Visit, title: &str, room: &str, body: Result<Markup, Trouble>) -> Response {
     match body {
-        Ok(body) => show(visit, title, room, body).await,
+        Ok(body) => match visit.take(copies(&body.0)) {
+            Ok(()) => show(visit, title, room, body).await,
+            Err(trouble) => failed(visit, trouble).await,
+        },
         Err(trouble) => failed(visit, trouble).await,
     }
+}
+
+/// Returns the bytes that the copies of the body take while the page is put together.
+fn copies(body: &str) -> usize {
+    let longer = longer_by(body);
+    let shown = if longer > 0 { body.len() + longer } else { 0 };
+    2 * body.len() + shown
 }
 
 /// A page that says what is wrong; whoever has to say who he is, is led to where he can.

@@ -1,5 +1,7 @@
 //! What pages are made of.
 
+use std::io;
+
 use maud::{Markup, html};
 use serde_json::Value;
 use tenure::Timestamp;
@@ -213,7 +215,7 @@ pub(crate) fn whole_id(name: &str, id: &str) -> Markup {
 /// JSON of a field of a document, readable if it is not too large.
 pub(crate) fn json_of(document: &Value, field: &str) -> Markup {
     match large(document, field) {
-        Some(text) => html! { p.faint { "Too many values to format." } pre tabindex="0" { code { (text) } } },
+        Some(text) => too_large(text),
         None => json(&document[field]),
     }
 }
@@ -223,5 +225,57 @@ pub(crate) fn json(value: &Value) -> Markup {
     if value.is_null() {
         return html! { p.faint { "none" } };
     }
-    html! { pre tabindex="0" { code { (serde_json::to_string_pretty(value).unwrap_or_default()) } } }
+    match readable(value) {
+        Some(text) => html! { pre tabindex="0" { code { (text) } } },
+        None => too_large(&value.to_string()),
+    }
+}
+
+/// JSON on one line, because it would be far longer with line breaks.
+fn too_large(text: &str) -> Markup {
+    html! { p.faint { "Too many values to format." } pre tabindex="0" { code { (text) } } }
+}
+
+/// Longest JSON with line breaks. Values in many lists within each other take a line each, with an indent of 120 blanks.
+const READABLE_BYTES: usize = 1024 * 1024;
+
+/// Returns JSON with line breaks, unless it is too long.
+fn readable(value: &Value) -> Option<String> {
+    let mut text = Bounded(Vec::new());
+    serde_json::to_writer_pretty(&mut text, value).ok()?;
+    String::from_utf8(text.0).ok()
+}
+
+/// Text that may become as long as readable JSON.
+struct Bounded(Vec<u8>);
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > READABLE_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_that_line_breaks_make_far_longer_is_shown_without_them() {
+        let deep = |values: usize| {
+            let list = serde_json::json!(vec![0; values]);
+            (0..60).fold(list, |inner, _| Value::Array(vec![inner]))
+        };
+        let shown = json(&deep(20_000)).into_string();
+        assert!(shown.contains("Too many values to format.") && shown.len() < 50_000, "{}", shown.len());
+        let shown = json(&deep(20)).into_string();
+        assert!(shown.contains("[\n  [\n") && !shown.contains("Too many"), "{shown}");
+    }
 }

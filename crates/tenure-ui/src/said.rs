@@ -56,6 +56,12 @@ pub(crate) fn upright(page: String) -> String {
     shown
 }
 
+/// Returns the bytes by which [`upright`] makes a page longer at most.
+pub(crate) fn longer_by(page: &str) -> usize {
+    const NAME: usize = "\u{27e8}U+202E\u{27e9}".len();
+    page.chars().filter(|letter| turns(*letter)).count() * NAME
+}
+
 /// Whether a sign changes the direction in which letters stand.
 fn turns(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -70,5 +76,6 @@ mod tests {
         let page = "<td title=\"a\u{202e}b\">a\u{202e}b</td><textarea>\u{2066}</textarea>\u{200f}";
         let wanted = "<td title=\"a\u{202e}b\">a⟨U+202E⟩b</td><textarea>\u{2066}</textarea>⟨U+200F⟩";
         assert_eq!(upright(page.to_owned()), wanted);
+        assert!(wanted.len() - page.len() <= longer_by(page) && longer_by(page) == 48 && longer_by("a") == 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Somebody who looks at a page: where the pages are mounted, who he is, and how he likes them.
 
 use std::convert::Infallible;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use axum::extract::{FromRequestParts, NestedPath, OriginalUri};
 use axum::http::header::{COOKIE, HOST};
@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method};
 
 use serde_json::Value;
-use tenure_http::{ClientSlot, ProxiedPerson, PublicOrigin, Remote};
+use tenure_http::{ClientSlot, ProxiedPerson, PublicOrigin, Remote, ResponseMemory};
 use tokio::sync::OnceCell;
 
 use crate::Ui;
@@ -62,6 +62,8 @@ pub(crate) struct Visit {
     pub(crate) who: OnceCell<Value>,
     /// Memory of the answers of the API, until the page is made.
     pub(crate) held: Mutex<Vec<Held>>,
+    /// Memory that answers and the page take, once the API has said whose it is.
+    pub(crate) memory: OnceLock<ResponseMemory>,
 }
 
 impl FromRequestParts<Ui> for Visit {
@@ -119,6 +121,7 @@ impl FromRequestParts<Ui> for Visit {
             is_secure,
             who: OnceCell::new(),
             held: Mutex::default(),
+            memory: OnceLock::new(),
         })
     }
 }

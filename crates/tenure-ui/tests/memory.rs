@@ -40,15 +40,20 @@ async fn unread(site: &Site, jobs: usize) -> Response<Body> {
 
 /// Enqueues a job whose attempt has logged lines of 4,000 bytes. Every thousandth line begins with `found`.
 async fn logged(site: &Site, lines: usize) {
+    let line =
+        |at: usize| format!("{}{}", if at.is_multiple_of(1_000) { "found" } else { "" }, "x".repeat(4_000));
+    logged_as(site, lines, line).await;
+}
+
+/// Enqueues a job whose attempt has logged these lines.
+async fn logged_as(site: &Site, lines: usize, line: impl Fn(usize) -> String) {
     let job = format!(r#"{{"id":"{ID}","kind":"echo","queue":"mail"}}"#);
     site.ask("POST /v1/jobs", &format!("{JSON}prefer: respond-async\r\n"), &job).await;
     let claim = r#"{"queues":["mail"],"name":"w","lease_seconds":600}"#;
     let claimed = site.ask("POST /v1/claim", JSON, claim).await;
     let claimed: Value = serde_json::from_str(claimed.split_once("\r\n\r\n").unwrap().1).unwrap();
-    let line =
-        |at: usize| format!("{}{}", if at.is_multiple_of(1_000) { "found" } else { "" }, "x".repeat(4_000));
-    for first in (0..lines).step_by(250) {
-        let lines: Vec<String> = (first..lines.min(first + 250)).map(line).collect();
+    for first in (0..lines).step_by(100) {
+        let lines: Vec<String> = (first..lines.min(first + 100)).map(&line).collect();
         let said = json!({ "token": claimed["jobs"][0]["token"], "first": first + 1, "lines": lines });
         let answer = site.ask(&format!("POST /v1/jobs/{ID}/logs"), JSON, &said.to_string()).await;
         assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
@@ -74,6 +79,106 @@ async fn a_search_of_a_log_holds_only_the_lines_that_it_has_found() {
     logged(&site, 5_000).await;
     let found = site.get(&format!("/ui/jobs/{ID}?find=found")).await;
     assert!(found.contains("5 of 5000 lines"), "{}", &found[..found.len().min(2_000)]);
+}
+
+/// The largest page of a log, with the rest of the page.
+const LARGEST_PAGE: usize = (2 << 20) + 64 * 1024;
+
+/// Follows the links from the first line of a log to the last. Returns the number of lines and of pages.
+async fn read_all(site: &Site, query: &str) -> (usize, usize) {
+    let (mut to, mut lines, mut pages) = (Some(format!("/ui/jobs/{ID}?log=1{query}&lines=all")), 0, 0);
+    while let Some(path) = to {
+        let page = site.get(&path).await;
+        assert!(
+            page.starts_with("HTTP/1.1 200") && page.len() < LARGEST_PAGE,
+            "{path}: {} bytes",
+            page.len()
+        );
+        (lines, pages) = (lines + page.matches("data-line=").count(), pages + 1);
+        let link =
+            page.split_once("\">Next lines</a>").map(|(before, _)| before.rsplit_once("href=\"").unwrap().1);
+        to = link.map(|link| link.split_once('#').unwrap().0.replace("&amp;", "&"));
+    }
+    (lines, pages)
+}
+
+/// Each control character began a span, so 12 MB of text became 184 MB of HTML.
+#[tokio::test]
+async fn control_characters_do_not_make_a_log_longer_than_its_text() {
+    let site = Site::open(Options::default()).await;
+    logged_as(&site, 1_200, |_| format!("error{}", "\u{7f}a".repeat(1_900))).await;
+    let page = site.get(&format!("/ui/jobs/{ID}?lines=all")).await;
+    let (spans, lines) = (page.matches("<span").count(), page.matches("data-line=").count());
+    assert!(lines > 900 && spans < 3 * lines + 50, "{spans} spans in {lines} lines");
+    assert_eq!(read_all(&site, "").await, (1_200, 2));
+    assert!(site.get(&format!("/ui/jobs/{ID}?find=erroraaa&lines=all")).await.contains(" or more of "));
+    assert_eq!(read_all(&site, "&find=ERRORaaa").await, (1_200, 2));
+}
+
+/// Colors that change with each letter, and letters that HTML writes as several, make lines many times as long.
+#[tokio::test]
+async fn a_page_of_a_log_is_bounded_by_its_html() {
+    let site = Site::open(Options::default()).await;
+    let longest = |at: usize| match at % 3 {
+        0 => "\u{1b}[1m".to_owned() + &"\u{1b}[31m\"\u{1b}[32m\"".repeat(290),
+        1 => "\"".repeat(4_000),
+        _ => "\u{202e}".repeat(1_300),
+    };
+    logged_as(&site, 300, longest).await;
+    let (lines, pages) = read_all(&site, "").await;
+    assert!(lines == 300 && pages > 2, "{lines} lines on {pages} pages");
+    // The last lines, and those that a search has found last.
+    for query in ["", "?find=%22"] {
+        let page = site.get(&format!("/ui/jobs/{ID}{query}")).await;
+        let (lines, is_last) = (page.matches("data-line=").count(), page.contains("data-line=\"299\""));
+        assert!(
+            page.len() < LARGEST_PAGE && (20..200).contains(&lines) && is_last,
+            "{lines}, {}",
+            page.len()
+        );
+        assert!(page.contains(">Earlier lines</a>") && !page.contains("Next lines"));
+    }
+}
+
+#[tokio::test]
+async fn the_output_of_an_app_is_bounded_by_its_html() {
+    let site = Site::open(Options::default()).await;
+    let said: Vec<String> = (0..250).map(|at| format!("{at}: {}", "\"".repeat(3_900))).collect();
+    for said in said.chunks(10) {
+        site.tenure.apps("apps").unwrap().say("mailer", "app-1", said).await.unwrap();
+    }
+    let page = site.get("/ui/apps/continuous/mailer").await;
+    assert!(page.contains("249: ") && page.contains("&quot;"), "{}", &page[..page.len().min(2_000)]);
+    assert!((1 << 20..LARGEST_PAGE).contains(&page.len()), "{}", page.len());
+}
+
+#[tokio::test]
+async fn the_html_of_a_log_counts_before_it_grows() {
+    let site = small_site().await;
+    logged_as(&site, 200, |_| "\"".repeat(600)).await;
+    large_jobs(&site, "apps.large", 50).await;
+    let page = format!("/ui/jobs/{ID}");
+    let held = (unread(&site, 40).await, unread(&site, 36).await);
+    let refused = site.get(&page).await;
+    assert!(refused.starts_with("HTTP/1.1 200") && refused.contains("the limit set by"), "{}", refused.len());
+    assert!(!refused.contains("&quot;&quot;"), "{}", refused.len());
+    drop(held);
+    let shown = site.get(&page).await;
+    assert!(shown.contains("&quot;&quot;") && !shown.contains("the limit set by"), "{}", shown.len());
+}
+
+/// The values of an answer count, not only its bytes.
+#[tokio::test]
+async fn a_page_of_many_small_values_cannot_hold_more_than_the_memory_of_its_client() {
+    let site = small_site().await;
+    logged_as(&site, 1_000, |_| "x".repeat(600)).await;
+    large_jobs(&site, "apps.large", 50).await;
+    let page = format!("/ui/jobs/{ID}?find=nothing");
+    let held = (unread(&site, 40).await, unread(&site, 34).await);
+    let refused = site.get(&page).await;
+    assert!(refused.contains("the limit set by") && !refused.contains("of 1000 lines"), "{refused}");
+    drop(held);
+    assert!(site.get(&page).await.contains("0 of 1000 lines"));
 }
 
 #[tokio::test]

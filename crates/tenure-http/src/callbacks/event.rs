@@ -98,7 +98,7 @@ impl Wanted<'_> {
     }
 }
 
-fn means(pattern: &str, event_type: &str) -> bool {
+pub(super) fn means(pattern: &str, event_type: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(front) => event_type.starts_with(front),
         None => pattern == event_type,

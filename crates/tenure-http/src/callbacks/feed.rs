@@ -1,5 +1,6 @@
 //! `GET /v1/events`: what happens, as it happens, or page by page.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::extract::OriginalUri;
@@ -10,12 +11,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tenure::Invalid;
 
-use super::event::{EventDocument, Wanted, check_pattern};
+use super::event::{EventDocument, check_pattern, means};
 use super::follower::stream;
 use super::journal::{self, Place, Told};
 use super::position;
 use super::recorder::Follow;
 use super::webhook::last_number;
+use super::wire::NAMES;
 use crate::accept;
 use crate::answer::{go_on, json};
 use crate::api::Api;
@@ -48,14 +50,18 @@ enum Form {
     Stream,
 }
 
+/// Parameters that say which events are wanted. A stream keeps their values and compares each event with them, so all of
+/// them together have a bound.
+const FILTERS: [&str; 4] = ["types", "queue", "kind", "subject"];
+
 /// What is wanted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ask {
-    types: Vec<String>,
-    queues: Vec<String>,
-    kinds: Vec<String>,
+    types: BTreeSet<String>,
+    queues: BTreeSet<String>,
+    kinds: BTreeSet<String>,
     /// What they are about: a job, a lease, a schedule or a queue.
-    subjects: Vec<String>,
+    subjects: BTreeSet<String>,
 }
 
 impl Ask {
@@ -66,8 +72,13 @@ impl Ask {
     }
 
     fn wants(&self, event: &EventDocument) -> bool {
-        Wanted { types: &self.types, queues: &self.queues, kinds: &self.kinds }.has(event)
-            && (self.subjects.is_empty() || self.subjects.contains(&event.subject))
+        let named = |names: &BTreeSet<String>, name: Option<&String>| {
+            names.is_empty() || name.is_some_and(|name| names.contains(name))
+        };
+        (self.types.is_empty() || self.types.iter().any(|pattern| means(pattern, &event.event_type)))
+            && named(&self.queues, event.queue.as_ref())
+            && named(&self.kinds, event.kind.as_ref())
+            && named(&self.subjects, Some(&event.subject))
     }
 }
 
@@ -115,7 +126,8 @@ pub(crate) async fn get(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let query = Query::read(uri.query(), &["types", "queue", "kind", "subject", "since", "limit"])?;
-    let words = |name: &str| -> Result<Vec<String>, Problem> {
+    query.check_number(&FILTERS, NAMES)?;
+    let words = |name: &str| -> Result<BTreeSet<String>, Problem> {
         Ok(query.all::<Word>(name)?.into_iter().map(|Word(word)| word).collect())
     };
     let types = query.all::<Pattern>("types")?.into_iter().map(|Pattern(pattern)| pattern).collect();

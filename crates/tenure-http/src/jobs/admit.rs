@@ -80,7 +80,7 @@ async fn is_stored(api: &Api, draft: &Draft) -> Result<bool, Problem> {
 }
 
 /// Refuses to keep jobs of a token with quotas longer than failed jobs are kept by default: ended jobs count against no quota.
-fn check_retention(api: &Api, submit: &Submit) -> Result<(), Invalid> {
+pub(crate) fn check_retention(api: &Api, submit: &Submit) -> Result<(), Invalid> {
     match submit.retain_seconds {
         Some(span) if api.who().has_quotas() && span > MOST_RETAINED.as_secs_f64() => {
             let allowed = format!("at most {} for an access token with quotas", MOST_RETAINED.as_secs());
@@ -98,10 +98,11 @@ pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem>
         Ok(kind) => api.kinds().rules(api.tenure(), &kind).await?,
         Err(_) => None,
     };
+    let names_queue = submit.queue.is_some();
     if let (None, Some(rules)) = (&submit.queue, &rules) {
         submit.queue.clone_from(&rules.default_queue);
     }
-    reached(api, submit).await?;
+    reached(api, submit, names_queue).await?;
     if let Some(callback) = &submit.callback {
         let within = |wrong: Invalid| Invalid { field: format!("callback.{}", wrong.field), ..wrong };
         check_url(api, &callback.url).map_err(within)?;
@@ -121,12 +122,18 @@ pub(crate) async fn check_args(api: &Api, kind: &Kind, args: &RawValue) -> Resul
 }
 
 /// Refuses what whoever asks does not reach: the job itself, jobs that it would replace, and jobs that it waits for.
-async fn reached(api: &Api, submit: &Submit) -> Result<(), Problem> {
+/// A refusal names the queue only if the client did: the default queue of a kind is told to those who reach the kind.
+async fn reached(api: &Api, submit: &Submit, names_queue: bool) -> Result<(), Problem> {
     let reach = api.reach();
     if reach.is_whole() && !api.sees_own_only() {
         return Ok(());
     }
-    api.check_reach(submit.queue.as_deref().unwrap_or(USUAL_QUEUE), &submit.kind)?;
+    let queue = submit.queue.as_deref().unwrap_or(USUAL_QUEUE);
+    if !names_queue && !reach.covers(queue, &submit.kind) {
+        let jobs = format!("jobs of kind {:?} in the queue that they wait in by default", submit.kind);
+        return Err(api.beyond(&jobs));
+    }
+    api.check_reach(queue, &submit.kind)?;
     if let Some(unique) = submit.unique.as_ref().filter(|unique| unique.on_conflict == OnConflict::Replace) {
         let is_within = match unique.scope {
             UniqueScope::Queue => true,

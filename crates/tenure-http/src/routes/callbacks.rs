@@ -18,10 +18,16 @@ use crate::problem::ProblemType;
 
 /// What may stand behind the question mark of the feed.
 const FEED: [(&str, &str); 6] = [
-    ("types", "Event types: `job.failed`, a group such as `job.*`, or `*`"),
-    ("queue", "Only events about these queues and their jobs"),
-    ("kind", "Only events about jobs of these kinds"),
-    ("subject", "Only events about these subjects: a job ID, or the name of a lease, schedule or queue"),
+    (
+        "types",
+        "Event types: `job.failed`, a group such as `job.*`, or `*`; at most 100 values with the other filters",
+    ),
+    ("queue", "Only events about these queues and their jobs; at most 100 values with the other filters"),
+    ("kind", "Only events about jobs of these kinds; at most 100 values with the other filters"),
+    (
+        "subject",
+        "Only events about these subjects: a job ID, or the name of a lease, schedule or queue; at most 100 values with the other filters",
+    ),
     ("since", "Only events after this cursor or event ID"),
     ("limit", "Maximum number of results: 1 to 200; default 50"),
 ];

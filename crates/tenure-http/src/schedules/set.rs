@@ -99,6 +99,8 @@ pub(super) async fn acted(
 async fn check_job(api: &Api, name: &Name, job: &mut Submit) -> Result<(), Problem> {
     let within = |problem: Problem| problem.with("field", "job");
     admit::check(api, job).await.map_err(within)?;
+    let of_job = |wrong: Invalid| Invalid { field: format!("job.{}", wrong.field), ..wrong };
+    admit::check_retention(api, job).map_err(of_job)?;
     api.check_program(name, &job.kind)?;
     // An invalid name is reported with the other fields.
     let Ok(queue) = job.queue.as_deref().map_or_else(|| Ok(QueueName::default()), QueueName::new) else {

@@ -55,6 +55,33 @@ async fn what_happens_while_somebody_follows_is_told_page_by_page() {
     assert_eq!(told, ids);
 }
 
+/// A stream keeps the values of its filters and compares each event with all of them, for as long as its client likes.
+#[tokio::test]
+async fn a_page_a_long_poll_and_a_stream_take_a_hundred_values_at_most() {
+    let place = Place::new();
+    let asker = Asker::on(&place.tenure);
+    let values = |count: usize| (0..count).map(|at| format!("n{at}")).collect::<Vec<_>>().join(",");
+    let path = |queues: usize, names: usize| {
+        let [queue, kind, subject] = [queues, names, names].map(values);
+        format!("/v1/events?types=job.*,*&queue={queue}&kind={kind}&subject={subject}")
+    };
+    let stream = ["accept: text/event-stream", "prefer: wait=0"];
+    for headers in [&[][..], &["prefer: wait=50"], &stream, &["accept: application/cloudevents-batch+json"]] {
+        let told = asker.ask("GET", &path(39, 30), headers, "").await;
+        let problem = told.json();
+        assert_eq!(told.status.as_u16(), 400, "{headers:?}: {told:?}");
+        assert_eq!((&problem["field"], &problem["limit"]), (&json!("queue"), &json!(100)), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("101 values together"), "{problem}");
+    }
+    // One value in each parameter, as many times as a head has room for.
+    let many = "&subject=n".repeat(3_000);
+    let told = asker.ask("GET", &format!("/v1/events?{}", &many[1..]), &stream, "").await;
+    assert_eq!((told.status.as_u16(), &told.json()["field"]), (400, &json!("subject")));
+    for headers in [&[][..], &stream] {
+        assert_eq!(asker.ask("GET", &path(38, 30), headers, "").await.status.as_u16(), 200, "{headers:?}");
+    }
+}
+
 #[tokio::test]
 async fn whoever_would_rather_wait_is_answered_when_something_happens() {
     let place = Place::new();

@@ -267,6 +267,19 @@ async fn a_token_with_quotas_does_not_keep_its_ended_jobs_for_ever() {
     let batch = json!({"jobs": [job(1), job(DAYS_14 + 1)]}).to_string();
     let refused = server.ask("POST", "/v1/jobs/batch", &[&limited], &batch).await;
     assert_eq!((refused.status.as_u16(), &refused.json()["index"]), (422, &json!(1)), "{}", refused.text);
+    // Nor do the jobs of its schedules stay longer.
+    let limited = token(service.tenure(), "limited", &[Scope::Manage], quotas).await;
+    let free = token(service.tenure(), "free", &[Scope::Manage], TokenQuotas::default()).await;
+    let spec =
+        |span: u64| json!({"name": "nightly", "spec": {"cron": "0 2 * * *"}, "job": job(span)}).to_string();
+    for (method, path) in [("PUT", "/v1/schedules/nightly"), ("POST", "/v1/schedules")] {
+        let refused = server.ask(method, path, &[&limited], &spec(DAYS_14 + 1)).await;
+        assert_eq!(refused.json()["field"], "job.retain_seconds", "{}", refused.text);
+    }
+    for (token, span) in [(&limited, DAYS_14), (&free, DAYS_14 + 1)] {
+        let set = server.ask("PUT", "/v1/schedules/nightly", &[token], &spec(span)).await;
+        assert!(set.status.is_success(), "{}", set.text);
+    }
 }
 
 /// Waiting claims of a local user or certificate count like those of a token.

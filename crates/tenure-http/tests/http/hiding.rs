@@ -175,6 +175,30 @@ async fn what_is_hidden_cannot_be_found_by_guessing_either() {
     assert_eq!(found["items"].as_array().unwrap().len(), 3, "who is shown them may search for them");
 }
 
+/// What is shown is masked in the string itself, where a newline ends a value. Its JSON text has an escape there.
+#[tokio::test]
+async fn a_string_of_several_lines_that_hides_a_value_cannot_be_searched() {
+    let service = Service::new();
+    let guarded = service.guarded();
+    let read = token(&service, &[Scope::Read]).await;
+    let note = "user: bob\npin: 4711";
+    let job =
+        json!({ "kind": "k", "args": { "note": note, "list": [note], "plain": "one\ntwo" } }).to_string();
+    let shown =
+        get(&guarded, &read, &format!("/v1/jobs/{}", service.post("/v1/jobs", &job).await.id())).await;
+    assert!(!shown.text.contains("4711") && shown.text.contains("(hidden)"), "{shown:?}");
+    let search = async |word: &str| get(&guarded, &read, &format!("/v1/jobs?q={word}")).await;
+    for name in ["args.note", "-args.note", "args.list"] {
+        for line in ["%0Apin:%204711", "%0Apin:%204712", "%0D%0Apin:%204711"] {
+            let told = search(&format!("{name}:%22user:%20bob{line}%22")).await;
+            let field = told.json()["field"].clone();
+            assert_eq!((told.status.as_u16(), field), (422, json!("q")), "{name} {line}: {told:?}");
+        }
+    }
+    let found = search("args.plain:%22one%0Atwo%22").await;
+    assert_eq!(found.json()["items"].as_array().map(Vec::len), Some(1), "{found:?}");
+}
+
 /// The output of a program that always runs is a log like that of a job.
 #[tokio::test]
 async fn the_output_of_a_continuous_program_is_hidden_as_well() {

@@ -122,6 +122,45 @@ async fn a_job_that_does_not_say_its_queue_waits_where_its_kind_does() {
     assert_eq!(told.status, StatusCode::FORBIDDEN, "{told:?}");
 }
 
+/// A refusal told the default queue of each kind to clients that may not know the kind.
+#[tokio::test]
+async fn a_refusal_names_only_the_queue_that_the_client_named() {
+    let service = Service::new();
+    say(&service, "bill", json!({ "default_queue": "q-canary" })).await;
+    let new = NewAccessToken {
+        name: "bound".to_owned(),
+        scopes: vec![Scope::Enqueue, Scope::Manage],
+        reach: Reach::new(&["default".to_owned()], &["mail".to_owned()]).unwrap(),
+        keep: None,
+        quotas: tenure_http::TokenQuotas::default(),
+    };
+    let token = Tokens::of(service.tenure()).create(new).await.unwrap().1;
+    let (guarded, header) = (service.guarded(), format!("authorization: Bearer {token}"));
+    let job = r#"{"kind":"bill"}"#;
+    let schedule = format!(r#"{{"spec":{{"cron":"0 2 * * *"}},"job":{job}}}"#);
+    let mut refusals = Vec::new();
+    for (method, path, body) in [
+        ("POST", "/v1/jobs", job),
+        ("POST", "/v1/jobs/batch", &format!(r#"{{"jobs":[{job}]}}"#)),
+        ("POST", "/v1/kinds/bill/jobs", "{}"),
+        ("PUT", "/v1/schedules/nightly", &schedule),
+    ] {
+        let told = guarded.ask(method, path, &[&header], body).await;
+        assert!(!told.text.contains("q-canary"), "{method} {path}: {told:?}");
+        assert!([403, 404].contains(&told.status.as_u16()), "{method} {path}: {told:?}");
+        refusals.push(told);
+    }
+    let of_other = guarded.ask("POST", "/v1/jobs", &[&header], r#"{"kind":"sail"}"#).await;
+    let (bill, sail) = (refusals[0].json()["detail"].clone(), of_other.json()["detail"].clone());
+    assert_eq!(
+        bill.as_str().unwrap().replace("bill", "sail"),
+        sail.as_str().unwrap(),
+        "a kind without rules"
+    );
+    let named = guarded.ask("POST", "/v1/jobs", &[&header], r#"{"kind":"bill","queue":"own"}"#).await;
+    assert!(named.status == StatusCode::FORBIDDEN && named.text.contains("own"), "{named:?}");
+}
+
 #[tokio::test]
 async fn another_server_goes_by_what_is_said_within_five_seconds() {
     let mut service = Service::new();

@@ -75,6 +75,48 @@ async fn seen(all: &Bearer<'_>, id: &str) -> Vec<String> {
     seen
 }
 
+/// The description of a store names its host and database, or its file.
+#[tokio::test]
+async fn only_clients_that_read_the_whole_store_see_its_location() {
+    let folder = std::env::temp_dir().join(format!("tenure-canary-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let url = format!("sqlite://{}", folder.join("jobs.db").display());
+    let tenure = tenure::Tenure::open(&url).await.unwrap();
+    let guarded = Asker::guarded_on(&tenure);
+    let token = async |scopes: &[Scope], queues: &[String]| {
+        let new = NewAccessToken {
+            name: "looks".to_owned(),
+            scopes: scopes.to_vec(),
+            reach: Reach::new(queues, &[]).unwrap(),
+            keep: None,
+            quotas: tenure_http::TokenQuotas::default(),
+        };
+        Tokens::of(&tenure).create(new).await.unwrap().1
+    };
+    let mail = ["mail".to_owned()];
+    for (scopes, queues, sees) in [
+        (&[Scope::Enqueue][..], &[][..], false),
+        (&[Scope::Work], &[], false),
+        (&[Scope::Read], &mail, false),
+        (&[Scope::Manage], &mail, false),
+        (&[Scope::Read], &[], true),
+        (&[Scope::Admin], &[], true),
+    ] {
+        let held = token(scopes, queues).await;
+        for path in ["/v1/capabilities", "/v1/version"] {
+            let told = Bearer::new(&guarded, &held).get(path).await;
+            assert_eq!(told.status, StatusCode::OK, "{told:?}");
+            assert_eq!(
+                told.text.contains("tenure-canary"),
+                sees,
+                "{path} for {scopes:?}, {queues:?}: {told:?}"
+            );
+            assert!(sees || told.json()["store"] == "sqlite", "{told:?}");
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
 /// Each route × each right × what is reached: what is named in the path belongs to others.
 #[tokio::test]
 async fn no_right_is_of_any_use_beyond_what_an_access_token_reaches() {

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::apps::{began, flavour, is_singleton, place, set_of, standing, within, wrong};
+use super::log_rows::{Rows, colourful};
 use super::logs::{self, Lines};
 use crate::asking::{Trouble, encoded};
 use crate::layout;
@@ -30,8 +31,8 @@ async fn body(visit: &Visit, sort: &str, name: &str) -> Result<Markup, Trouble> 
     let path = format!("/v1/apps/{}/{}", encoded(sort), encoded(name));
     let app = visit.get(&format!("{path}?set={}", encoded(&set))).await;
     let (runs, said) = match sort {
-        "triggered" => (visit.get(&runs_of(&set, name)).await.unwrap_or_default(), Vec::new()),
-        _ => (Value::Null, said(visit, &path, &set).await),
+        "triggered" => (visit.get(&runs_of(&set, name)).await.unwrap_or_default(), Rows::new()),
+        _ => (Value::Null, said(visit, &path, &set).await?),
     };
     let listed = runs;
     let runs = list(&listed, "items");
@@ -67,7 +68,7 @@ async fn body(visit: &Visit, sort: &str, name: &str) -> Result<Markup, Trouble> 
             @if let (Some(run), Some(lines)) = (runs.first(), &last) {
                 section.card { (logs::shown(visit, text(run, "id"), &[], lines, "Log of the last run")) }
             }
-            @if sort == "continuous" { section.card { (lines(visit, &said)) } }
+            @if sort == "continuous" { section.card { (lines(&said)) } }
             (settings(&app))
         }
     })
@@ -82,7 +83,7 @@ async fn last_lines(visit: &Visit, run: &Value) -> Option<Lines> {
     let id = text(run, "id");
     let attempts = visit.get(&format!("/v1/jobs/{}/attempts", encoded(id))).await.unwrap_or_default();
     let delivery = list(&attempts, "items").last()?["delivery"].as_u64()?;
-    Lines::of(visit, id, delivery, false).await.ok()
+    Lines::last(visit, id, delivery).await.ok()
 }
 
 /// What is done with it. Each asks once more before it does something.
@@ -190,28 +191,25 @@ fn at_the_clock(visit: &Visit, at: &str) -> String {
 }
 
 /// What a continuous one has said last, on all hosts: when, on which one, and what.
-async fn said(visit: &Visit, path: &str, set: &str) -> Vec<(String, String, String)> {
+async fn said(visit: &Visit, path: &str, set: &str) -> Result<Rows, Trouble> {
     let found = visit.get(&format!("{path}/lines?set={}&limit=100", encoded(set))).await.unwrap_or_default();
-    let entries = list(&found, "items").iter();
-    let mut lines: Vec<_> = entries
-        .flat_map(|entry| {
-            let lines = list(entry, "lines").iter().filter_map(Value::as_str);
-            lines.map(|line| (text(entry, "at").to_owned(), text(entry, "node").to_owned(), line.to_owned()))
-        })
-        .collect();
-    lines.drain(..lines.len().saturating_sub(LINES));
-    lines
+    let mut rows = Rows::new();
+    for entry in list(&found, "items") {
+        for line in list(entry, "lines").iter().filter_map(Value::as_str) {
+            let (at, node) = (logs::clock(visit, text(entry, "at")), text(entry, "node"));
+            let row = html! { span.faint { (at) " " (node) } " " (colourful(line)) "\n" };
+            rows.add_last(visit, row, LINES)?;
+        }
+    }
+    Ok(rows)
 }
 
-fn lines(visit: &Visit, said: &[(String, String, String)]) -> Markup {
+fn lines(said: &Rows) -> Markup {
     html! {
         h2 { "Output" }
         @if said.is_empty() { p.faint { "No output in the last week." } }
         @else {
-            pre.logs data-tail tabindex="0" role="region" aria-label="Lines" { @for (at, node, line) in said {
-                span.faint { (logs::clock(visit, at)) " " (node) } " "
-                (logs::colourful(line)) "\n"
-            } }
+            pre.logs data-tail tabindex="0" role="region" aria-label="Lines" { (said) }
         }
     }
 }

@@ -13,11 +13,11 @@ use futures_util::stream;
 use maud::{Markup, html};
 use serde_json::Value;
 
+use super::log_rows::{Rows, STREAMS, colourful, stream_of};
 use crate::ansi::pieces;
 use crate::asking::{Held, Trouble, encoded};
 use crate::layout::failed;
 use crate::parts::text;
-use crate::tree::size;
 use crate::visit::Visit;
 
 /// Lines that are shown unless all are wanted.
@@ -28,9 +28,6 @@ const PAGE: usize = 1_000;
 const DOWNLOADED: usize = 500;
 /// Lines that are kept of an attempt at most.
 const KEPT: usize = tenure::limits::LOG_LINES as usize;
-
-/// Streams of a program, as their lines begin, and what a person calls them.
-const STREAMS: [(&str, &str); 3] = [("out", "stdout"), ("err", "stderr"), ("run", "run events")];
 
 /// Which lines somebody looks for.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -55,36 +52,20 @@ impl Sought {
     fn means(&self, line: &str) -> bool {
         let is_of_it = self.stream.is_empty() || stream_of(line) == Some(self.stream.as_str());
         // What a person reads is searched, without the codes of colours.
-        let said = || pieces(line).iter().map(|piece| piece.text).collect::<String>().to_lowercase();
+        let said = || pieces(line).into_iter().map(|piece| piece.text).collect::<String>().to_lowercase();
         is_of_it && (self.words.is_empty() || said().contains(&self.words.to_lowercase()))
     }
-}
-
-/// The stream that a line is of, if it is one of a program.
-fn stream_of(line: &str) -> Option<&str> {
-    let (stream, _) = line.split_once(": ")?;
-    STREAMS.iter().map(|(known, _)| *known).find(|known| *known == stream)
-}
-
-/// How bad a line says it is, in the words that programs use.
-fn level_of(line: &str) -> &'static str {
-    const WORST: [(&str, &[&str]); 2] =
-        [("l-error", &["error", "fatal", "panic", "critical"]), ("l-warn", &["warn", "warning"])];
-    let words = line.split(|letter: char| !letter.is_ascii_alphabetic()).filter(|word| !word.is_empty());
-    let mut words = words.take(6).map(str::to_lowercase);
-    let found = words.find_map(|word| {
-        WORST.iter().find(|(_, known)| known.contains(&word.as_str())).map(|(class, _)| *class)
-    });
-    found.unwrap_or(if stream_of(line) == Some("err") { "l-err" } else { "" })
 }
 
 /// Lines of one attempt.
 pub(super) struct Lines {
     /// Which grant of the job they are from.
     delivery: u64,
-    lines: Vec<Value>,
+    rows: Rows,
     /// Whether there are earlier ones.
     is_cut: bool,
+    /// Number of the line after which the page was full.
+    next: Option<u64>,
     /// How many were looked through, if some were sought.
     through: Option<usize>,
 }
@@ -92,25 +73,22 @@ pub(super) struct Lines {
 impl Lines {
     /// Whether there is anything to look through.
     pub(super) fn has_some(&self) -> bool {
-        !self.lines.is_empty() || self.through.is_some_and(|through| through > 0)
+        !self.rows.is_empty() || self.through.is_some_and(|through| through > 0)
     }
 
-    /// The last lines of an attempt, or all of them.
-    pub(super) async fn of(visit: &Visit, id: &str, delivery: u64, all: bool) -> Result<Self, Trouble> {
-        let path = path(id, delivery);
-        if !all {
-            // One more tells whether there are earlier ones.
-            let tail = format!("{path}&tail={}", SHOWN + 1);
-            let Page { mut lines, held, .. } = some(visit, &tail, SHOWN + 1).await?;
-            visit.hold(held);
-            let too_many = lines.len().saturating_sub(SHOWN);
-            lines.drain(..too_many);
-            return Ok(Self { delivery, lines, is_cut: too_many > 0, through: None });
+    /// The last lines of an attempt.
+    pub(super) async fn last(visit: &Visit, id: &str, delivery: u64) -> Result<Self, Trouble> {
+        // One more tells whether there are earlier ones.
+        let tail = format!("{}&tail={}", path(id, delivery), SHOWN + 1);
+        let page = some(visit, &tail, SHOWN + 1).await?;
+        let mut found = Self { delivery, rows: Rows::new(), is_cut: false, next: None, through: None };
+        for line in &page.lines {
+            found.is_cut |= found.rows.add_last(visit, row(visit, line), SHOWN)?;
         }
-        Self::sought_in_all(visit, id, delivery, &Sought::default()).await
+        Ok(found)
     }
 
-    /// Of all lines of an attempt the last of those that are sought.
+    /// Of all lines of an attempt the last of those that are sought, or all of them that a page has room for.
     pub(super) async fn sought(
         visit: &Visit,
         id: &str,
@@ -118,29 +96,52 @@ impl Lines {
         sought: &Sought,
         all: bool,
     ) -> Result<Self, Trouble> {
-        if sought.is_all() {
-            return Self::of(visit, id, delivery, all).await;
+        if sought.is_all() && !all {
+            return Self::last(visit, id, delivery).await;
         }
-        let mut found = Self::sought_in_all(visit, id, delivery, sought).await?;
-        let too_many = if all { 0 } else { found.lines.len().saturating_sub(SHOWN) };
-        found.lines.drain(..too_many);
-        Ok(Self { is_cut: too_many > 0, ..found })
-    }
-
-    async fn sought_in_all(visit: &Visit, id: &str, delivery: u64, sought: &Sought) -> Result<Self, Trouble> {
-        let (mut lines, mut through, mut after) = (Vec::new(), 0, Some(String::new()));
-        while let Some(last) = after.filter(|_| through < KEPT) {
-            let mut page = after_line(visit, (id, delivery), &last, PAGE).await?;
-            through += page.lines.len();
-            page.lines.retain(|line| sought.means(text(line, "text")));
-            if !page.lines.is_empty() {
-                visit.hold(page.held.shrink(size(&page.lines)));
-                lines.append(&mut page.lines);
-            }
+        let begin: Option<u64> = visit.said("after").parse().ok().filter(|_| all);
+        let mut after = Some(begin.map_or_else(String::new, |line| format!("{delivery}.{line}")));
+        let mut reading =
+            Reading { sought, all, rows: Rows::new(), is_cut: begin.is_some(), last: 0, through: 0 };
+        let mut is_full = false;
+        while let Some(last) = after.filter(|_| reading.through < KEPT && !is_full) {
+            let page = after_line(visit, (id, delivery), &last, PAGE).await?;
+            is_full = !reading.take(visit, &page.lines)?;
             after = page.after;
         }
+        let Reading { rows, is_cut, last, through, .. } = reading;
         let through = Some(through).filter(|_| !sought.is_all());
-        Ok(Self { delivery, lines, is_cut: false, through })
+        Ok(Self { delivery, rows, is_cut, next: is_full.then_some(last), through })
+    }
+}
+
+/// Lines that are sought page by page. Only those that were found are kept, and only as HTML.
+struct Reading<'s> {
+    sought: &'s Sought,
+    all: bool,
+    rows: Rows,
+    is_cut: bool,
+    /// Number of the last line that was looked at.
+    last: u64,
+    through: usize,
+}
+
+impl Reading<'_> {
+    /// Looks through more lines, and answers `false` once a line has no room.
+    fn take(&mut self, visit: &Visit, lines: &[Value]) -> Result<bool, Trouble> {
+        for line in lines {
+            if self.sought.means(text(line, "text")) {
+                let row = row(visit, line);
+                if !self.all {
+                    self.is_cut |= self.rows.add_last(visit, row, SHOWN)?;
+                } else if !self.rows.add(visit, row)? {
+                    return Ok(false);
+                }
+            }
+            self.last = line["number"].as_u64().unwrap_or_default();
+            self.through += 1;
+        }
+        Ok(true)
     }
 }
 
@@ -197,7 +198,7 @@ pub(super) fn shown(visit: &Visit, id: &str, attempts: &[Value], lines: &Lines, 
                     }
                 }
             }
-            @if !lines.lines.is_empty() {
+            @if !lines.rows.is_empty() {
                 span.push {
                     @if lines.is_cut { a href=(of(lines.delivery, "&lines=all")) { "Earlier lines" } " · " }
                     a href=(visit.at(&format!("jobs/{}/logs.txt?log={}", encoded(id), lines.delivery))) { "Download" }
@@ -205,25 +206,24 @@ pub(super) fn shown(visit: &Visit, id: &str, attempts: &[Value], lines: &Lines, 
             }
         }
         @if let Some(through) = lines.through {
-            p.faint { (lines.lines.len()) @if lines.is_cut { " or more" } " of " (through) " lines match. "
+            p.faint { (lines.rows.len()) @if lines.is_cut || lines.next.is_some() { " or more" } " of " (through) " lines match. "
                 a href=(visit.at(&format!("jobs/{}?log={}#logs", encoded(id), lines.delivery))) { "All lines" } }
         }
-        @if lines.lines.is_empty() && lines.through.is_none() { p.faint { "No log lines." } }
-        @else if !lines.lines.is_empty() {
-            pre.logs data-tail=(lines.delivery) tabindex="0" role="region" aria-label="Log lines" { @for line in &lines.lines {
-                span data-line=(line["number"]) { span.faint { (clock(visit, text(line, "at"))) } " " (colourful(text(line, "text"))) "\n" }
-            } }
+        @if lines.rows.is_empty() && lines.through.is_none() { p.faint { "No log lines." } }
+        @else if !lines.rows.is_empty() {
+            pre.logs data-tail=(lines.delivery) tabindex="0" role="region" aria-label="Log lines" { (lines.rows) }
+        }
+        @if let Some(next) = lines.next {
+            p.more { a href=(of(lines.delivery, &format!("&lines=all&after={next}"))) { "Next lines" } }
         }
     }
 }
 
-/// A line in the colours that it brings, or in that of how bad it is.
-pub(super) fn colourful(line: &str) -> Markup {
-    let pieces = pieces(line);
-    let level = if pieces.iter().any(|piece| piece.classes().is_some()) { "" } else { level_of(line) };
-    html! { @for piece in pieces {
-        span class=[piece.classes().or((!level.is_empty()).then(|| level.to_owned()))] { (piece.text) }
-    } }
+/// A line, with the time of day.
+fn row(visit: &Visit, line: &Value) -> Markup {
+    html! {
+        span data-line=(line["number"]) { span.faint { (clock(visit, text(line, "at"))) } " " (colourful(text(line, "text"))) "\n" }
+    }
 }
 
 /// Where lines are sought: outside of what keeps itself up to date, so that nobody loses what he writes.
@@ -301,13 +301,5 @@ mod tests {
         assert!(sought("timed out", "").means(coloured) && sought("", "err").means(coloured));
         assert!(!sought("", "out").means(coloured) && !sought("[31m", "").means(coloured));
         assert!(!sought("", "err").means("errand: begun") && sought("", "run").means("run: ended with 0"));
-    }
-
-    #[test]
-    fn how_bad_a_line_is_stands_in_its_first_words() {
-        assert_eq!(level_of("2026-11-24 ERROR no such file"), "l-error");
-        assert_eq!(level_of("out: [warn] slow"), "l-warn");
-        assert_eq!(level_of("err: something"), "l-err");
-        assert_eq!(level_of("all is well, and there was no mistake or error"), "");
     }
 }

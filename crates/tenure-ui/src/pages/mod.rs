@@ -16,6 +16,7 @@ pub(crate) mod kind;
 pub(crate) mod kinds;
 pub(crate) mod lease;
 pub(crate) mod leases;
+mod log_rows;
 pub(crate) mod logs;
 pub(crate) mod overview;
 pub(crate) mod queue;
