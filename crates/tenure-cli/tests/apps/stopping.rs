@@ -80,7 +80,10 @@ fn t074_an_idle_program_is_ended_on_time_and_a_busy_one_is_not() {
         ("triggered/idle/settings.job", idle),
         ("triggered/speaks/run.sh", "for n in $(seq 1 20); do echo $n; sleep 0.6; done"),
         ("triggered/speaks/settings.job", idle),
-        ("triggered/counts/run.sh", "for n in $(seq 1 60); do for m in $(seq 1 2000); do :; done; sleep 0.2; done"),
+        (
+            "triggered/counts/run.sh",
+            "for n in $(seq 1 60); do for m in $(seq 1 2000); do :; done; sleep 0.2; done",
+        ),
         ("triggered/counts/settings.job", idle),
         ("triggered/unlimited/run.sh", "sleep 12"),
     ]);
