@@ -123,6 +123,9 @@ impl Output {
     /// character.
     pub fn new(value: Vec<u8>, place: Option<String>) -> Result<Self, Invalid> {
         json::check("output", &value, limits::OUTPUT_BYTES)?;
+        if value.starts_with(Args::ENCRYPTED.as_bytes()) {
+            return Err(Invalid::new("output", "the form of an encrypted result", "a result in plain JSON"));
+        }
         if let Some(place) = &place {
             invalid::at_most_bytes("place", place.len(), limits::PLACE_BYTES)?;
             let allowed = "a path such as /stars/7";

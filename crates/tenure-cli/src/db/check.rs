@@ -6,6 +6,7 @@ use tenure_http::check_audit;
 
 use super::target::{Form, Target, wait};
 use crate::exit::Failure;
+use crate::output::safe;
 use crate::screen::print;
 
 /// Arguments of `tenure db check`.
@@ -32,7 +33,8 @@ pub(crate) fn run(check: Check) -> Result<(), Failure> {
         Form::Json => print(&serde_json::json!({ "findings": &findings }).to_string()),
         Form::Table if findings.is_empty() => print("no inconsistencies found"),
         Form::Table => {
-            findings.iter().for_each(|found| print(&format!("{:<12} {}", found.about, found.what)))
+            let line = |found: &Finding| safe::line(&format!("{:<12} {}", found.about, found.what));
+            findings.iter().for_each(|found| print(&line(found)));
         }
     }
     if findings.is_empty() { Ok(()) } else { Err(Failure::Findings(findings.len())) }

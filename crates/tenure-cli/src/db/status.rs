@@ -5,7 +5,7 @@ use tenure::{Hearing, Oldest, Status as Standing};
 
 use super::target::{Form, Target, wait};
 use crate::exit::Failure;
-use crate::output::counted;
+use crate::output::{counted, safe};
 use crate::screen::print;
 
 /// Arguments of `tenure db status`.
@@ -20,7 +20,7 @@ pub(crate) fn run(status: Status) -> Result<(), Failure> {
     match status.target.output {
         // Numbers and texts are always JSON.
         Form::Json => print(&serde_json::to_string(&standing).unwrap_or_default()),
-        Form::Table => lines(&standing).iter().for_each(|line| print(line)),
+        Form::Table => lines(&standing).iter().for_each(|line| print(&safe::line(line))),
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::keyring::{KEY_BYTES, Key, Keyring};
+use super::keyring::{KEY_BYTES, Key, Keyring, is_key_name};
 
 /// The first bytes of every envelope.
 pub(super) const MAGIC: &[u8; 4] = b"TNRE";
@@ -167,7 +167,8 @@ impl<'a> Parts<'a> {
         let (salt, rest) = rest.split_at_checked(SALT_BYTES)?;
         let (nonce, rest) = rest.split_at_checked(NONCE_LEN)?;
         let (wrapped, value) = rest.split_at_checked(WRAPPED_BYTES)?;
-        let key = std::str::from_utf8(key).ok()?;
+        // A client can store text that looks like an envelope.
+        let key = std::str::from_utf8(key).ok().filter(|key| is_key_name(key))?;
         let is_whole = *version == VERSION && value.len() >= TAG_BYTES;
         is_whole.then_some(Self { key, owner, head, salt, nonce, wrapped, value })
     }

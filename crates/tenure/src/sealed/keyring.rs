@@ -94,13 +94,18 @@ impl fmt::Debug for Keyring {
     }
 }
 
+/// Returns `true` for text that names a key. It has no control characters, so it can be printed.
+pub(super) fn is_key_name(id: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=ID_BYTES).contains(&id.len()) && id.chars().all(is_allowed)
+}
+
 impl Key {
     fn parse(line: &str, number: usize) -> Result<Self, Invalid> {
         let refuse =
             |found: &str| Err(Invalid::new("encryption keys", format_args!("line {number}: {found}"), FORM));
         let Some((id, value)) = line.split_once(':') else { return refuse("no colon") };
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if id.is_empty() || id.len() > ID_BYTES || !id.chars().all(is_name) {
+        if !is_key_name(id) {
             return refuse("a key name is 1 to 32 letters, digits, dots, dashes and underscores");
         }
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
