@@ -79,6 +79,12 @@ fn outputs_and_places_beyond_the_limits_are_refused() {
         (output(json_string(262_145)), "output", "262145 bytes", "at most 262144 bytes"),
         (output(nested(65)), "output", "JSON nested 65 levels deep", "at most 64 levels"),
         (output(vec![0xc3]), "output", "invalid UTF-8 at byte 0", "JSON in UTF-8"),
+        (
+            output(br#"{"$sealed":"VE5SRx"}"#.to_vec()),
+            "output",
+            "the form of an encrypted result",
+            "a result in plain JSON",
+        ),
         (place(&"x".repeat(2_049)), "place", "2049 bytes", "at most 2048 bytes"),
         (place(""), "place", "empty", path),
         (place("/stars\r\nSet-Cookie: a"), "place", "invalid character '\\r'", path),

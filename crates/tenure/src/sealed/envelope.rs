@@ -256,6 +256,20 @@ mod tests {
     }
 
     #[test]
+    fn text_that_only_looks_like_an_envelope_names_no_key() {
+        let envelope = sealed(&keys(&[("k1", 1)]), ARGS, b"7");
+        let at = MAGIC.len() + 1;
+        for key in ["\u{1b}[2J", "plain 0 values\n", "k 1", "", &"k".repeat(33)] {
+            let length = u8::try_from(key.len()).unwrap();
+            let forged = [&envelope[..at], &[length], key.as_bytes(), &envelope[at + 3..]].concat();
+            assert_eq!(describe(&forged), None, "{key:?}");
+        }
+        let longest = "k".repeat(32);
+        let forged = [&envelope[..at], &[32], longest.as_bytes(), &envelope[at + 3..]].concat();
+        assert_eq!(describe(&forged).map(|(key, _)| key), Some(longest.as_str()));
+    }
+
+    #[test]
     fn a_value_that_was_moved_to_another_job_or_field_is_refused() {
         let keys = keys(&[("k1", 1)]);
         let envelope = sealed(&keys, ARGS, b"7");
