@@ -11,6 +11,7 @@ mod access;
 mod answer;
 mod api;
 mod apps;
+mod aside;
 mod asked;
 mod audit;
 mod body;

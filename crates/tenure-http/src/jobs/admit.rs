@@ -93,10 +93,10 @@ pub(crate) fn check_retention(api: &Api, submit: &Submit) -> Result<(), Invalid>
 /// Has the job keep to what is said about its kind, and refuses what whoever asks does not reach, or whose args break the
 /// schema.
 pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem> {
-    // What is no kind is told of with the other fields.
+    // What is no kind is told of with the other fields, and `reached` refuses kinds beyond the caller's reach.
     let rules = match Kind::new(&submit.kind) {
-        Ok(kind) => api.kinds().rules(api.tenure(), &kind).await?,
-        Err(_) => None,
+        Ok(kind) if api.reach().covers_kind(&submit.kind) => api.kinds().rules(api.tenure(), &kind).await?,
+        Ok(_) | Err(_) => None,
     };
     let names_queue = submit.queue.is_some();
     if let (None, Some(rules)) = (&submit.queue, &rules) {
@@ -108,7 +108,7 @@ pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem>
         check_url(api, &callback.url).map_err(within)?;
     }
     match rules {
-        Some(rules) => rules.check(&submit.kind, submit.args.as_deref()),
+        Some(rules) => rules.check(&submit.kind, submit.args.as_deref()).await,
         None => Ok(()),
     }
 }
@@ -116,7 +116,7 @@ pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem>
 /// Refuses args that break the schema of a kind, where only args are said.
 pub(crate) async fn check_args(api: &Api, kind: &Kind, args: &RawValue) -> Result<(), Problem> {
     match api.kinds().rules(api.tenure(), kind).await? {
-        Some(rules) => rules.check(kind.as_str(), Some(args)),
+        Some(rules) => rules.check(kind.as_str(), Some(args)).await,
         None => Ok(()),
     }
 }

@@ -5,19 +5,25 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use serde_json::value::RawValue;
-use tenure::{Kind, Moment, Tenure};
+use tenure::{Invalid, Kind, Moment, Tenure};
 
 use super::kept::{Described, Descriptions};
-use super::schema::Schema;
+use super::schema::{MOST_CHECKS, Schema};
+use crate::aside::Aside;
 use crate::problem::{Problem, ProblemType};
 use crate::values::json_value;
 
 /// For so long what the store said of one is believed: so long another server may still go by what was said before.
 const BELIEVED: Duration = Duration::from_secs(5);
-/// Kinds that are remembered at most.
-const MOST: usize = 1_000;
+/// Memory of the rules that are remembered, estimated.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// Kinds without rules that are remembered at most. Clients can make up any number.
+const MOST_ABSENT: usize = 1_000;
+
+/// Schemas are compiled, and large args are checked, on these threads.
+static CHECKS: Aside = Aside::new(2);
 
 /// What jobs of a kind keep to.
 pub(crate) struct Rules {
@@ -28,6 +34,45 @@ pub(crate) struct Rules {
 }
 
 type Found = Option<Arc<Rules>>;
+
+/// Kinds that the store was asked for, with the time of the answer.
+#[derive(Default)]
+struct Met {
+    rules: BTreeMap<String, (Moment, Arc<Rules>)>,
+    absent: BTreeMap<String, Moment>,
+}
+
+impl Met {
+    /// Returns the last answer, also an old one.
+    fn find(&self, kind: &str) -> Option<(Moment, Found)> {
+        let rules = self.rules.get(kind).map(|(at, rules)| (*at, Some(Arc::clone(rules))));
+        rules.or_else(|| Some((*self.absent.get(kind)?, None)))
+    }
+
+    fn note(&mut self, kind: &Kind, now: Moment, found: &Found) {
+        self.forget(kind);
+        let name = kind.as_str().to_owned();
+        let Some(rules) = found else {
+            if self.absent.len() >= MOST_ABSENT {
+                self.absent.clear();
+            }
+            self.absent.insert(name, now);
+            return;
+        };
+        self.rules.insert(name, (now, Arc::clone(rules)));
+        let mut bytes: usize = self.rules.values().map(|(_, rules)| rules.bytes()).sum();
+        while bytes > MOST_BYTES && self.rules.len() > 1 {
+            let oldest = self.rules.iter().min_by_key(|(_, (at, _))| *at).map(|(name, _)| name.clone());
+            let gone = oldest.and_then(|name| self.rules.remove(&name));
+            bytes -= gone.map_or(0, |(_, rules)| rules.bytes());
+        }
+    }
+
+    fn forget(&mut self, kind: &Kind) {
+        self.rules.remove(kind.as_str());
+        self.absent.remove(kind.as_str());
+    }
+}
 
 /// The args schema of a kind.
 #[derive(Debug, Clone)]
@@ -43,7 +88,7 @@ type Schemas = Arc<Vec<KindSchema>>;
 /// What a server knows of kinds.
 #[derive(Default)]
 pub(crate) struct KnownKinds {
-    met: Mutex<BTreeMap<String, (Moment, Found)>>,
+    met: Mutex<Met>,
     schemas: Mutex<Option<(Moment, Schemas)>>,
 }
 
@@ -51,7 +96,7 @@ impl KnownKinds {
     /// What jobs of this kind keep to, if anything is said about it.
     pub(crate) async fn rules(&self, tenure: &Tenure, kind: &Kind) -> Result<Found, Problem> {
         let now = tenure.store().clock().moment();
-        let met = self.lock().get(kind.as_str()).cloned();
+        let met = self.lock().find(kind.as_str());
         if let Some((_, found)) = met.as_ref().filter(|(at, _)| now.since(*at) < BELIEVED) {
             return Ok(found.clone());
         }
@@ -60,14 +105,10 @@ impl KnownKinds {
         let found = match (described, before) {
             // Each version is compiled once.
             (Some(described), Some(before)) if before.version == described.version => Some(before),
-            (Some(described), _) => Some(Arc::new(Rules::of(&described)?)),
+            (Some(described), _) => Some(Arc::new(CHECKS.run(move || Rules::of(&described)).await??)),
             (None, _) => None,
         };
-        let mut met = self.lock();
-        if met.len() >= MOST {
-            met.clear();
-        }
-        met.insert(kind.as_str().to_owned(), (now, found.clone()));
+        self.lock().note(kind, now, &found);
         Ok(found)
     }
 
@@ -90,7 +131,7 @@ impl KnownKinds {
 
     /// Asks the store again: it was changed through this server.
     pub(crate) fn forget(&self, kind: &Kind) {
-        self.lock().remove(kind.as_str());
+        self.lock().forget(kind);
         *self.lock_schemas() = None;
     }
 
@@ -98,7 +139,7 @@ impl KnownKinds {
         self.schemas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (Moment, Found)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Met> {
         self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,16 +158,41 @@ impl Rules {
         Ok(Self { version: described.version, default_queue: described.kept.default_queue.clone(), schema })
     }
 
-    /// Refuses args that break the schema of their kind. None are `null`.
-    pub(crate) fn check(&self, kind: &str, args: Option<&RawValue>) -> Result<(), Problem> {
+    /// Estimates the memory that they take.
+    fn bytes(&self) -> usize {
+        self.schema.as_ref().map_or(0, Schema::bytes)
+    }
+
+    /// Refuses args that break the schema of their kind, or whose check would take too long. None are `null`.
+    pub(crate) async fn check(
+        self: &Arc<Self>,
+        kind: &str,
+        args: Option<&RawValue>,
+    ) -> Result<(), Problem> {
         let Some(schema) = &self.schema else { return Ok(()) };
         let text = args.map_or("null", RawValue::get);
         let args = json_value(text)
             .map_err(|error| Problem::new(ProblemType::Malformed, format!("args: {error}")))?;
-        let broken = schema.broken(&args);
+        let work = schema.work(&args, text.len());
+        if !work.is_allowed {
+            let found = format!("{} values to check with {} parts of a schema", work.values, work.parts);
+            let allowed = format!("at most {MOST_CHECKS} checks of a value with a part");
+            return Err(Invalid::new("args", found, allowed).into());
+        }
+        let broken = if work.is_short {
+            schema.broken(&args)
+        } else {
+            let rules = Arc::clone(self);
+            CHECKS.run(move || rules.schema.as_ref().map_or_else(Vec::new, |it| it.broken(&args))).await?
+        };
         let Some(first) = broken.first() else { return Ok(()) };
         let place = if first.pointer.is_empty() { "all args" } else { first.pointer.as_str() };
         let detail = format!("args of kind {kind}: {place}: {}", first.detail);
         Err(Problem::new(ProblemType::Validation, detail).with("field", "args").with("errors", json!(broken)))
     }
+}
+
+/// Compiles a schema, to find out whether it can be.
+pub(super) async fn compile(schema: Map<String, Value>) -> Result<(), Problem> {
+    Ok(CHECKS.run(move || Schema::new(&schema).map(drop)).await??)
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tenure::{Error, Invalid, Kind, QueueName};
 
 use super::kept::{Described, Descriptions, Kept};
-use super::schema::Schema;
+use super::known::compile;
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
@@ -100,7 +100,10 @@ pub(crate) async fn put(
         QueueName::new(queue).map_err(within)?;
         check_queue("default_queue", queue)?;
     }
-    let schema = schema.as_ref().map(checked).transpose()?;
+    let schema = match &schema {
+        Some(schema) => Some(checked(schema).await?),
+        None => None,
+    };
     let changed = api.tenure().now();
     let kept = Kept { description, owner, docs_url, default_queue, schema, changed };
     let set = Descriptions(api.tenure()).set(&kind, kept).await;
@@ -142,13 +145,13 @@ fn check_words(field: &str, said: Option<&str>, most: usize) -> Result<(), Inval
 }
 
 /// Returns the text of a schema that can be compiled.
-fn checked(schema: &Map<String, Value>) -> Result<Box<RawValue>, Problem> {
+async fn checked(schema: &Map<String, Value>) -> Result<Box<RawValue>, Problem> {
     let text = to_raw_value(schema).map_err(|source| Error::Json { what: "schema", source })?;
     let bytes = text.get().len();
     if bytes > SCHEMA_BYTES {
         let found = format!("{bytes} bytes");
         return Err(Invalid::new("schema", found, format_args!("at most {SCHEMA_BYTES} bytes")).into());
     }
-    Schema::new(schema)?;
+    compile(schema.clone()).await?;
     Ok(text)
 }

@@ -5,7 +5,7 @@
 //! refers to itself is never done with that, and is refused by it. Nothing is fetched from anywhere, and patterns are of
 //! the sort that takes a time in proportion to the text.
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -15,8 +15,19 @@ use tenure::{Invalid, limits};
 const PARTS: usize = 2_000;
 /// Patterns among them.
 const PATTERNS: usize = 50;
-/// Bytes of a compiled pattern.
-const PATTERN_BYTES: usize = 256 * 1024;
+/// Bytes of a compiled pattern, from the usual to the largest.
+const PATTERN_BYTES: [usize; 3] = [8 * 1024, 32 * 1024, 256 * 1024];
+/// Bytes of all compiled patterns of a schema.
+const ALL_PATTERN_BYTES: usize = 2 * 1024 * 1024;
+/// Estimate of the memory of a part, and of the copies that a pattern needs to be matched by several threads.
+const PART_BYTES: usize = 1024;
+const PATTERN_COPIES: usize = 4;
+/// Comparisons of a value with a part that one check of args may need.
+pub(super) const MOST_CHECKS: usize = 50_000_000;
+/// Estimate of the bytes of a pattern's state.
+const STATE_BYTES: usize = 256;
+/// Checks and steps of patterns that take a few milliseconds at most.
+const SHORT: usize = 200_000;
 /// Broken rules that are told at once.
 const TOLD: usize = 20;
 /// Characters of what is told of one.
@@ -40,7 +51,13 @@ pub(crate) struct Broken {
 }
 
 /// A schema, compiled.
-pub(crate) struct Schema(Validator);
+pub(crate) struct Schema {
+    rules: Validator,
+    /// Parts, with the values of enumerations.
+    parts: usize,
+    /// Bytes that a pattern of each text can be compared with.
+    pattern_bytes: usize,
+}
 
 impl Schema {
     /// Compiles a schema.
@@ -48,27 +65,83 @@ impl Schema {
     /// # Errors
     /// What is no schema, what refers elsewhere or to itself, and what could take too long.
     pub(crate) fn new(schema: &Map<String, Value>) -> Result<Self, Invalid> {
-        Reader { root: schema, parts: 0, patterns: 0 }.part(schema, 0)?;
-        let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
-        let options = jsonschema::options().offline().should_validate_formats(false);
-        let built = options.with_pattern_options(patterns).build(&Value::Object(schema.clone()));
-        built.map(Self).map_err(|wrong| {
+        let mut reader = Reader { root: schema, parts: 0, patterns: 0 };
+        reader.part(schema, 0)?;
+        let (parts, patterns) = (reader.parts, reader.patterns);
+        let most = ALL_PATTERN_BYTES / patterns.max(1);
+        let document = Value::Object(schema.clone());
+        let mut built = compiled(&document, most.min(PATTERN_BYTES[0]));
+        // Most patterns are small. The limit under which all of them compile tells how large they can be.
+        let mut limit = PATTERN_BYTES[0];
+        for larger in &PATTERN_BYTES[1..] {
+            if built.is_ok() || patterns == 0 {
+                break;
+            }
+            limit = *larger.min(&most);
+            built = compiled(&document, limit);
+        }
+        let rules = built.map_err(|wrong| {
             let found: String = wrong.to_string().chars().take(DETAIL_CHARS).collect();
             Invalid::new(format!("schema{}", wrong.instance_path()), found, "a JSON Schema")
-        })
+        })?;
+        Ok(Self { rules, parts, pattern_bytes: patterns * limit })
+    }
+
+    /// Estimates the memory that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.parts * PART_BYTES + self.pattern_bytes * PATTERN_COPIES
+    }
+
+    /// Estimates the work of checking these args, whose text has so many bytes.
+    pub(super) fn work(&self, args: &Value, bytes: usize) -> Work {
+        let (values, parts) = (values_in(args), self.parts);
+        let checks = parts.saturating_mul(values);
+        // A pattern can take a step for each of its states at each byte of a text.
+        let steps = bytes.saturating_mul(self.pattern_bytes / STATE_BYTES);
+        let is_short = checks.saturating_add(steps) <= SHORT;
+        Work { values, parts, is_allowed: checks <= MOST_CHECKS, is_short }
     }
 
     /// The rules that these args break; the first ones, if they are many.
     pub(crate) fn broken(&self, args: &Value) -> Vec<Broken> {
-        if self.0.is_valid(args) {
+        if self.rules.is_valid(args) {
             return Vec::new();
         }
-        let told = self.0.iter_errors(args).take(TOLD).map(|error| Broken {
+        let told = self.rules.iter_errors(args).take(TOLD).map(|error| Broken {
             pointer: error.instance_path().to_string(),
             rule: error.kind().keyword().to_owned(),
             detail: error.masked().to_string().chars().take(DETAIL_CHARS).collect(),
         });
         told.collect()
+    }
+}
+
+/// The work of one check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Work {
+    /// Values in the args.
+    pub values: usize,
+    /// Parts of the schema.
+    pub parts: usize,
+    /// `true` if it takes no longer than a check may take.
+    pub is_allowed: bool,
+    /// `true` if it may be done on a thread that serves requests.
+    pub is_short: bool,
+}
+
+/// Compiles a schema whose patterns take at most so many bytes each.
+fn compiled(schema: &Value, pattern_bytes: usize) -> Result<Validator, ValidationError<'static>> {
+    let patterns = PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);
+    let options = jsonschema::options().offline().should_validate_formats(false);
+    options.with_pattern_options(patterns).build(schema)
+}
+
+/// Counts the values in a value, itself included.
+fn values_in(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(values) => values.iter().map(values_in).sum(),
+        Value::Object(fields) => fields.values().map(values_in).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 
@@ -81,11 +154,7 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn part(&mut self, part: &'a Map<String, Value>, depth: usize) -> Result<(), Invalid> {
-        self.parts += 1;
-        if self.parts > PARTS {
-            let allowed = format!("at most {PARTS} parts after references are expanded");
-            return Err(Invalid::new("schema", "too many parts", allowed));
-        }
+        self.count(1)?;
         if depth > limits::JSON_DEPTH {
             let allowed = format!(
                 "at most {} levels and no recursion; a schema cannot refer to itself",
@@ -118,8 +187,9 @@ impl<'a> Reader<'a> {
             "unevaluatedProperties" | "unevaluatedItems" => {
                 return Err(Invalid::new(field(), "an unsupported keyword", "additionalProperties or items"));
             }
-            // Any values: nothing in them is a rule.
-            "const" | "enum" | "default" | "examples" => {}
+            // Nothing in these values is a rule, but args are compared with them.
+            "const" | "enum" => self.count(values_in(value))?,
+            "default" | "examples" => {}
             // Under names of their own.
             "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
             | "dependencies" => {
@@ -147,6 +217,15 @@ impl<'a> Reader<'a> {
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
+    }
+
+    fn count(&mut self, more: usize) -> Result<(), Invalid> {
+        self.parts += more;
+        if self.parts > PARTS {
+            let allowed = format!("at most {PARTS} parts and values of enum after references are expanded");
+            return Err(Invalid::new("schema", "too many parts", allowed));
+        }
+        Ok(())
     }
 
     fn pattern(&mut self, more: usize) -> Result<(), Invalid> {
@@ -190,7 +269,7 @@ mod tests {
 
     use super::*;
 
-    fn compiled(schema: &Value) -> Result<Schema, Invalid> {
+    fn read(schema: &Value) -> Result<Schema, Invalid> {
         Schema::new(schema.as_object().unwrap())
     }
 
@@ -199,7 +278,7 @@ mod tests {
         let schema = json!({ "type": "object", "required": ["month"], "additionalProperties": false,
             "properties": { "month": { "$ref": "#/$defs/month" }, "id": { "pattern": "^x+$" } },
             "$defs": { "month": { "type": "integer", "maximum": 12 } } });
-        let schema = compiled(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let schema = read(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
         assert_eq!(schema.broken(&json!({ "month": 12, "id": "xx" })), []);
         let broken = schema.broken(&json!({ "month": 4711 }));
         assert_eq!((broken[0].pointer.as_str(), broken[0].rule.as_str()), ("/month", "maximum"));
@@ -239,7 +318,7 @@ mod tests {
             (json!({ "$schema": "https://example.com/dialect" }), "$schema"),
             (json!({ "type": "star" }), "schema"),
         ] {
-            let wrong = compiled(&schema).map(drop).unwrap_err();
+            let wrong = read(&schema).map(drop).unwrap_err();
             assert!(wrong.to_string().contains(said), "{schema}: {wrong}");
         }
     }
@@ -248,7 +327,7 @@ mod tests {
     fn names_of_fields_are_no_rules() {
         let schema = json!({ "properties": { "$id": {}, "$ref": { "type": "string" }, "pattern": {} },
             "enum": [{ "$ref": "elsewhere" }, { "$ref": 7 }] });
-        let schema = compiled(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let schema = read(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
         assert_eq!(schema.broken(&json!({ "$ref": "elsewhere" })), []);
         assert_eq!(schema.broken(&json!({ "$ref": 7 }))[0].pointer, "/$ref");
     }

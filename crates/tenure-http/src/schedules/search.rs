@@ -1,26 +1,18 @@
 //! Searches for runs of schedules, on threads that serve no requests.
 
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
 
-use crate::problem::{Problem, ProblemType};
+use crate::aside::Aside;
+use crate::problem::Problem;
 
-/// Limits concurrent searches: each one may use a CPU for a while, and other requests need CPU time as well.
-static SEARCHES: Semaphore = Semaphore::const_new(4);
+/// Searches at once.
+static SEARCHES: Aside = Aside::new(4);
 
 /// Runs a search on a thread that serves no requests.
 pub(super) async fn search<T: Send + 'static>(
     search: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Problem> {
-    let failed = || Problem::new(ProblemType::Internal, "internal error; see the server log");
-    let permit = SEARCHES.acquire().await.map_err(|_| failed())?;
-    let found = spawn_blocking(move || {
-        // The search keeps its permit even if the client disconnects.
-        let _permit = permit;
-        search()
-    });
-    found.await.map_err(|_| failed())
+    SEARCHES.run(search).await
 }
 
 /// Runs a search that also reads from the store.

@@ -51,7 +51,7 @@ impl Writer {
     }
 
     /// Sets the retry policy of a failed message; it is retried in place, before those behind it. Default: ten
-    /// attempts in about five minutes.
+    /// attempts in about four minutes.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
