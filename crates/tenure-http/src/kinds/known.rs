@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 use tenure::{Invalid, Kind, Moment, Tenure};
 
 use super::kept::{Described, Descriptions};
@@ -164,11 +164,7 @@ impl Rules {
     }
 
     /// Refuses args that break the schema of their kind, or whose check would take too long. None are `null`.
-    pub(crate) async fn check(
-        self: &Arc<Self>,
-        kind: &str,
-        args: Option<&RawValue>,
-    ) -> Result<(), Problem> {
+    pub(crate) async fn check(self: &Arc<Self>, kind: &str, args: Option<&RawValue>) -> Result<(), Problem> {
         let Some(schema) = &self.schema else { return Ok(()) };
         let text = args.map_or("null", RawValue::get);
         let args = json_value(text)
@@ -195,4 +191,37 @@ impl Rules {
 /// Compiles a schema, to find out whether it can be.
 pub(super) async fn compile(schema: Map<String, Value>) -> Result<(), Problem> {
     Ok(CHECKS.run(move || Schema::new(&schema).map(drop)).await??)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(patterns: usize) -> Found {
+        let parts = vec![json!({ "pattern": "\\p{L}{3}" }); patterns];
+        let schema = json!({ "anyOf": parts });
+        let schema = schema.as_object().and_then(|schema| Schema::new(schema).ok());
+        Some(Arc::new(Rules { version: 1, default_queue: None, schema }))
+    }
+
+    #[test]
+    fn remembered_schemas_have_a_bound_of_memory_and_made_up_kinds_remove_none() {
+        let clock = tenure::ManualClock::default();
+        let (mut met, large) = (Met::default(), rules(8));
+        let each = large.as_ref().map_or(0, |rules| rules.bytes());
+        assert!(each > 4 * 1024 * 1024, "{each} bytes");
+        let kind = |number: usize| Kind::new(&format!("k{number}")).unwrap();
+        for number in 0..100 {
+            clock.advance(Duration::from_secs(1));
+            met.note(&kind(number), tenure::Clock::moment(&clock), &large);
+        }
+        assert_eq!(met.rules.len(), MOST_BYTES / each);
+        assert!(met.find("k99").is_some() && met.find("k0").is_none(), "the oldest have gone");
+        let now = tenure::Clock::moment(&clock);
+        for number in 1_000..3_000 {
+            met.note(&kind(number), now, &None);
+        }
+        assert!(met.absent.len() <= MOST_ABSENT && met.rules.len() == MOST_BYTES / each);
+        assert!(matches!(met.find("k2999"), Some((_, None))));
+    }
 }

@@ -312,6 +312,10 @@ mod tests {
             (json!({ "anyOf": many }), "pattern"),
             (json!({ "pattern": "(?=x)" }), "schema"),
             (json!({ "pattern": "(\\w{100}){100}" }), "schema"),
+            (json!({ "items": { "enum": (0..2_000).collect::<Vec<_>>() } }), "parts"),
+            (json!({ "anyOf": [{ "const": [(0..2_000).collect::<Vec<_>>()] }] }), "parts"),
+            // Fifty patterns that are allowed alone, but take too much memory together.
+            (json!({ "anyOf": vec![json!({ "pattern": "\\p{L}{3}" }); 50] }), "schema"),
             (json!({ "properties": { "x": { "$id": "https://example.com/y" } } }), "$id"),
             (json!({ "$dynamicRef": "#x" }), "$dynamicRef"),
             (json!({ "unevaluatedProperties": false }), "unevaluated"),
@@ -321,6 +325,29 @@ mod tests {
             let wrong = read(&schema).map(drop).unwrap_err();
             assert!(wrong.to_string().contains(said), "{schema}: {wrong}");
         }
+    }
+
+    #[test]
+    fn usual_patterns_count_as_little_memory_and_large_ones_as_much() {
+        let bytes = |schema: Value| read(&schema).unwrap_or_else(|wrong| panic!("{wrong}")).bytes();
+        let usual = json!({ "properties": { "a": { "pattern": "^[a-z0-9-]{1,40}$" }, "b": { "pattern": "^INV-[0-9]+$" } } });
+        assert!(bytes(usual) < 100 * 1024);
+        assert!(bytes(json!({ "pattern": "\\p{L}{3}" })) > 500 * 1024);
+        let unicode = json!({ "anyOf": vec![json!({ "pattern": "^\\d+$" }); 50] });
+        assert!(bytes(unicode) < 10 * 1024 * 1024);
+    }
+
+    #[test]
+    fn the_work_of_a_check_grows_with_the_args_the_parts_and_the_patterns() {
+        let schema = json!({ "items": { "enum": (0..1_500).collect::<Vec<_>>() } });
+        let schema = read(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let work = |count: usize| schema.work(&json!(vec![7; count]), 2 * count);
+        assert!(work(10).is_short && work(10).is_allowed);
+        assert!(!work(10_000).is_short && work(10_000).is_allowed);
+        assert!(!work(131_000).is_allowed);
+        let schema = read(&json!({ "pattern": "^x+$" })).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert!(schema.work(&json!("x"), 1_000).is_short);
+        assert!(!schema.work(&json!("x"), 200_000).is_short);
     }
 
     #[test]

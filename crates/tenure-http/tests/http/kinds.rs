@@ -99,6 +99,20 @@ async fn args_that_break_the_schema_are_refused_however_they_come() {
     assert_eq!(counted["items"][0]["jobs"], json!({ "queued": 1 }), "nothing of what was refused is there");
 }
 
+/// A check of one such job would take seconds, and a request can have sixteen of them.
+#[tokio::test]
+async fn args_whose_check_would_take_too_long_are_refused() {
+    let service = Service::new();
+    let values: Vec<u32> = (10..1_500).chain([7]).collect();
+    say(&service, "many", json!({ "schema": { "items": { "enum": values } } })).await;
+    let job = |count: usize| json!({ "kind": "many", "args": vec![7; count] }).to_string();
+    assert_eq!(service.post("/v1/jobs", &job(10_000)).await.status, StatusCode::ACCEPTED);
+    let told = service.post("/v1/jobs", &job(100_000)).await;
+    assert_eq!((told.status, &told.json()["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("args")));
+    assert!(told.text.contains("at most 50000000 checks"), "{told:?}");
+    assert_broken(&service.post("/v1/jobs", &job(10_000).replace("[7,", "[9,")).await, "/0", "enum");
+}
+
 #[tokio::test]
 async fn a_job_that_does_not_say_its_queue_waits_where_its_kind_does() {
     let service = Service::new();
