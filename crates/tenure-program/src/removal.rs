@@ -149,7 +149,7 @@ fn remove_or_open(folder: impl AsFd, entry: &DirEntry) -> io::Result<Option<Owne
         }
     }
     match unlinkat(folder, name, AtFlags::empty()) {
-        // It has gone, or has become a folder. The next pass finds that.
+        // The entry has gone, or has become a folder. The next pass removes a folder.
         Err(Errno::NOENT | Errno::ISDIR) => Ok(None),
         removed => Ok(removed.map(|()| None)?),
     }
@@ -159,7 +159,7 @@ fn remove_or_open(folder: impl AsFd, entry: &DirEntry) -> io::Result<Option<Owne
 fn remove_empty(above: impl AsFd, name: impl Arg) -> io::Result<bool> {
     match unlinkat(above, name, AtFlags::REMOVEDIR) {
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
-        // It was moved away, or replaced, since it was opened.
+        // A program has moved or replaced the folder since it was opened.
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(true),
         removed => Ok(removed.map(|()| true)?),
     }

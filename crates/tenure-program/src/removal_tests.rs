@@ -163,7 +163,7 @@ fn a_removal_ends_while_a_program_writes_deeper_and_deeper() {
     let mut innermost = nest(&top, 1_000);
     let again = top.clone();
     let writer = Writer::start(move |_| {
-        // It begins anew if its folder has gone.
+        // The writer begins anew if its folder has gone.
         let anew = || fs::create_dir_all(&again).ok().and_then(|()| open_folder(CWD, &again).ok());
         if let Some(next) = deeper(&innermost).ok().or_else(anew) {
             innermost = next;

@@ -93,7 +93,7 @@ pub(crate) fn check_retention(api: &Api, submit: &Submit) -> Result<(), Invalid>
 /// Has the job keep to what is said about its kind, and refuses what whoever asks does not reach, or whose args break the
 /// schema.
 pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem> {
-    // What is no kind is told of with the other fields, and `reached` refuses kinds beyond the caller's reach.
+    // An invalid kind is reported with the other fields, and `reached` refuses kinds beyond the caller's reach.
     let rules = match Kind::new(&submit.kind) {
         Ok(kind) if api.reach().covers_kind(&submit.kind) => api.kinds().rules(api.tenure(), &kind).await?,
         Ok(_) | Err(_) => None,
@@ -122,7 +122,7 @@ pub(crate) async fn check_args(api: &Api, kind: &Kind, args: &RawValue) -> Resul
 }
 
 /// Refuses what whoever asks does not reach: the job itself, jobs that it would replace, and jobs that it waits for.
-/// A refusal names the queue only if the client did: the default queue of a kind is told to those who reach the kind.
+/// A refusal names the queue only if the client did: only clients that reach a kind may learn its default queue.
 async fn reached(api: &Api, submit: &Submit, names_queue: bool) -> Result<(), Problem> {
     let reach = api.reach();
     if reach.is_whole() && !api.sees_own_only() {

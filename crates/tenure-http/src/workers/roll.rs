@@ -153,7 +153,7 @@ pub(crate) async fn note(
     Ok(())
 }
 
-/// Notes that a worker lives that has claimed before, at this server. Returns `true` if the store is told, which happens
+/// Notes that a worker lives that has claimed before, at this server. Returns `true` if the store is asked, which happens
 /// from time to time.
 pub(crate) fn again(api: &Api, id: HostId) -> bool {
     let now = api.tenure().store().clock().moment();
@@ -402,7 +402,7 @@ async fn release_all(
             held.map(|job| Ending { job: Arc::new(job), verdict: Verdict::Released }).collect();
         if !endings.is_empty() {
             if dismisses && !has_released {
-                // So that it does not take again what is taken from it.
+                // Otherwise, it would claim the released jobs again.
                 api.commands().dismiss(api.tenure(), id).await?;
             }
             has_released = true;

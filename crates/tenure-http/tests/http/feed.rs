@@ -73,7 +73,7 @@ async fn a_page_a_long_poll_and_a_stream_take_a_hundred_values_at_most() {
         assert_eq!((&problem["field"], &problem["limit"]), (&json!("queue"), &json!(100)), "{problem}");
         assert!(problem["detail"].as_str().unwrap().contains("101 values together"), "{problem}");
     }
-    // One value in each parameter, as many times as a head has room for.
+    // Each parameter has a single value, and a head has room for many parameters.
     let many = "&subject=n".repeat(3_000);
     let told = asker.ask("GET", &format!("/v1/events?{}", &many[1..]), &stream, "").await;
     assert_eq!((told.status.as_u16(), &told.json()["field"]), (400, &json!("subject")));

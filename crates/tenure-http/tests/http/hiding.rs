@@ -175,7 +175,7 @@ async fn what_is_hidden_cannot_be_found_by_guessing_either() {
     assert_eq!(found["items"].as_array().unwrap().len(), 3, "who is shown them may search for them");
 }
 
-/// What is shown is masked in the string itself, where a newline ends a value. Its JSON text has an escape there.
+/// Shown args are masked in the string itself, where a newline ends a value. Its JSON text has an escape there.
 #[tokio::test]
 async fn a_string_of_several_lines_that_hides_a_value_cannot_be_searched() {
     let service = Service::new();

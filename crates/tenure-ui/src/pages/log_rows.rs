@@ -103,7 +103,7 @@ pub(super) fn stream_of(line: &str) -> Option<&str> {
     STREAMS.iter().map(|(known, _)| *known).find(|known| *known == stream)
 }
 
-/// How bad a line says it is, in the words that programs use.
+/// The severity that a line names, in the words that programs use.
 fn level_of(line: &str) -> &'static str {
     const WORST: [(&str, &[&str]); 2] =
         [("l-error", &["error", "fatal", "panic", "critical"]), ("l-warn", &["warn", "warning"])];

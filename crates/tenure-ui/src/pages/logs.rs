@@ -78,7 +78,7 @@ impl Lines {
 
     /// The last lines of an attempt.
     pub(super) async fn last(visit: &Visit, id: &str, delivery: u64) -> Result<Self, Trouble> {
-        // One more tells whether there are earlier ones.
+        // A further line shows that there are earlier ones.
         let tail = format!("{}&tail={}", path(id, delivery), SHOWN + 1);
         let page = some(visit, &tail, SHOWN + 1).await?;
         let mut found = Self { delivery, rows: Rows::new(), is_cut: false, next: None, through: None };
