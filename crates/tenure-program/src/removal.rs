@@ -29,8 +29,8 @@ const KEEPS_GROWING: &str = "a program still writes to it, or its folders are ne
 ///
 /// # Errors
 ///
-/// The first error of an entry that the system does not remove, or a folder that is not empty after some tries. Everything else
-/// that is not very deep is gone by then.
+/// The first error of an entry that the system does not remove, or a folder that is not empty after some tries. By then,
+/// everything else has gone unless it is very deep.
 pub fn remove_folder(path: &Path) -> io::Result<()> {
     Bounds::default().remove(path)
 }
