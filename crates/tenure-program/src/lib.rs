@@ -44,5 +44,5 @@ pub use progress::Progress;
 pub use removal::{ScratchFolder, remove_folder};
 pub use rights::{Rights, hide_this_process};
 pub use running::{Event, Notice, Reins, Running, TooLarge};
-pub use sandbox::{Account, Confinement, Enforcement, GroupLimits, Groups, Sandbox, support};
+pub use sandbox::{Account, Confinement, Enforcement, GroupLimits, Groups, Sandbox, real_path, support};
 pub use supervisor::entered;

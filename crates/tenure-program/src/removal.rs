@@ -29,7 +29,8 @@ const KEEPS_GROWING: &str = "a program still writes to it, or its folders are ne
 ///
 /// # Errors
 ///
-/// An error of the system, or a folder that is not empty after some tries. Everything that is not very deep is gone by then.
+/// The first error of an entry that the system does not remove, or a folder that is not empty after some tries. By then,
+/// everything else has gone unless it is very deep.
 pub fn remove_folder(path: &Path) -> io::Result<()> {
     Bounds::default().remove(path)
 }
@@ -66,6 +67,8 @@ impl Drop for ScratchFolder {
 struct Bounds {
     /// Folders that are open in one another. Deeper ones are moved to the top.
     depth: usize,
+    /// The same for folders that cannot be moved, such as those in a subvolume of Btrfs.
+    depth_without_moves: usize,
     /// Folders that are moved to the top.
     moves: u32,
     /// Passes that leave something behind although they moved nothing.
@@ -74,7 +77,7 @@ struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { depth: 32, moves: 10_000, tries: 2 }
+        Self { depth: 32, depth_without_moves: 256, moves: 10_000, tries: 2 }
     }
 }
 
@@ -85,17 +88,22 @@ impl Bounds {
             Err(Errno::NOTDIR | Errno::LOOP) => return Ok(unlinkat(CWD, path, AtFlags::empty())?),
             opened => opened?,
         };
-        let mut removal = Removal { top: Dir::new(top)?, bounds: self };
+        let mut removal = Removal { top: Dir::new(top)?, bounds: self, failed: None };
         loop {
             let moves = removal.bounds.moves;
-            removal.pass()?;
-            if remove_empty(CWD, path)? {
-                return Ok(());
+            removal.failed = None;
+            removal.pass();
+            match remove_empty(CWD, path) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => removal.note(error),
             }
             // A pass may not list folders that it has moved to the top itself.
             if removal.bounds.moves == moves {
-                let left = removal.bounds.tries.checked_sub(1);
-                removal.bounds.tries = left.ok_or_else(|| io::Error::other(KEEPS_GROWING))?;
+                let Some(left) = removal.bounds.tries.checked_sub(1) else {
+                    return Err(removal.failed.unwrap_or_else(|| io::Error::other(KEEPS_GROWING)));
+                };
+                removal.bounds.tries = left;
             }
             removal.top.rewind();
         }
@@ -106,34 +114,64 @@ impl Bounds {
 struct Removal {
     top: Dir,
     bounds: Bounds,
+    /// The first error of the last pass.
+    failed: Option<io::Error>,
 }
 
 impl Removal {
+    /// Keeps the error of one entry. It must not protect the others: a program can cause it.
+    fn note(&mut self, error: impl Into<io::Error>) {
+        self.failed.get_or_insert_with(|| error.into());
+    }
+
     /// Removes what it finds, in one walk. Every folder is opened from the descriptor of the one above it.
-    fn pass(&mut self) -> io::Result<()> {
+    fn pass(&mut self) {
         let mut below: Vec<(CString, Dir)> = Vec::new();
         loop {
             let folder = below.last_mut().map_or(&mut self.top, |(_, folder)| folder);
-            let Some(entry) = folder.read() else {
-                let Some((name, _)) = below.pop() else { return Ok(()) };
-                let above = below.last().map_or(&self.top, |(_, folder)| folder);
-                // If it is not empty, the next pass finds it.
-                remove_empty(above.fd()?, &name)?;
-                continue;
+            let done = match folder.read() {
+                Some(entry) => {
+                    entry.map_err(io::Error::from).and_then(|entry| self.remove(&entry, &mut below))
+                }
+                None => {
+                    let Some((name, _)) = below.pop() else { return };
+                    let above = below.last().map_or(&self.top, |(_, folder)| folder);
+                    // If it is not empty, the next pass finds it.
+                    above.fd().map_err(io::Error::from).and_then(|above| remove_empty(above, &name)).map(drop)
+                }
             };
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            let Some(child) = remove_or_open(folder.fd()?, &entry)? else { continue };
-            if below.len() < self.bounds.depth {
-                below.push((name.to_owned(), Dir::new(child)?));
-            } else if self.bounds.moves > 0 {
-                let above = below.last().map_or(&self.top, |(_, folder)| folder);
-                self.bounds.moves -= u32::from(move_to_top(above.fd()?, name, child, self.top.fd()?)?);
+            if let Err(error) = done {
+                self.note(error);
             }
         }
+    }
+
+    /// Removes an entry of the innermost folder. If it is a folder, moves it to the top or adds it to the open folders.
+    fn remove(&mut self, entry: &DirEntry, below: &mut Vec<(CString, Dir)>) -> io::Result<()> {
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            return Ok(());
+        }
+        let above = below.last().map_or(&self.top, |(_, folder)| folder).fd()?;
+        let Some(child) = remove_or_open(above, entry)? else { return Ok(()) };
+        let mut moved = Ok(());
+        if below.len() >= self.bounds.depth && self.bounds.moves > 0 {
+            moved = move_to_top(above, name, self.top.fd()?);
+            match moved {
+                Ok(()) => {
+                    self.bounds.moves -= 1;
+                    return Ok(());
+                }
+                // A program has moved it. The next pass finds it.
+                Err(Errno::NOENT) => return Ok(()),
+                Err(_) => {}
+            }
+        }
+        if below.len() < self.bounds.depth.max(self.bounds.depth_without_moves) {
+            below.push((name.to_owned(), Dir::new(child)?));
+            return Ok(());
+        }
+        Ok(moved?)
     }
 }
 
@@ -165,14 +203,13 @@ fn remove_empty(above: impl AsFd, name: impl Arg) -> io::Result<bool> {
     }
 }
 
-/// Moves an open folder to the top of its tree, under the number that no other folder there has. Returns false if it cannot.
-fn move_to_top(above: impl AsFd, name: &CStr, folder: impl AsFd, top: impl AsFd) -> io::Result<bool> {
-    let fresh = format!(".removed-{}", fstat(folder)?.st_ino);
-    match renameat(above, name, top, fresh) {
-        // A program has moved the folder, or has taken the name. The next pass removes both.
-        Err(Errno::NOENT | Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR | Errno::ISDIR) => Ok(false),
-        moved => Ok(moved.map(|()| true)?),
-    }
+/// Moves a folder to the top of its tree. Its new name is random: with a name that a program knows, the program could have the
+/// folder moved onto itself, onto a folder above it, or onto one with content.
+#[expect(clippy::disallowed_methods, reason = "a name derived from a seed could be recovered from the seed")]
+fn move_to_top(above: impl AsFd, name: &CStr, top: impl AsFd) -> rustix::io::Result<()> {
+    let mut drawn = [0; 16];
+    getrandom::fill(&mut drawn).map_err(|_| Errno::AGAIN)?;
+    renameat(above, name, top, format!(".removed-{:032x}", u128::from_ne_bytes(drawn)))
 }
 
 /// Opens a folder, not a link. If it belongs to this user, the user gets all rights to it.

@@ -57,8 +57,9 @@ fn a_pass_moves_folders_that_are_deeper_than_it_may_open() {
     nest(&top, 1_000);
     let innermost = nest(&top.join("n"), 0);
     let bounds = Bounds { depth: 3, ..Bounds::default() };
-    let mut removal = Removal { top: Dir::new(open_folder(CWD, &top).unwrap()).unwrap(), bounds };
-    removal.pass().unwrap();
+    let top_folder = Dir::new(open_folder(CWD, &top).unwrap()).unwrap();
+    let mut removal = Removal { top: top_folder, bounds, failed: None };
+    removal.pass();
     // Each pass moves what is deeper than it may open, and removes what is not.
     assert!(removal.bounds.moves < bounds.moves);
     drop(innermost);
@@ -81,6 +82,55 @@ fn a_program_cannot_keep_a_folder_by_taking_its_next_name() {
         remove_folder(&top).unwrap();
         assert!(!top.exists());
     }
+}
+
+/// With a name that a program can predict, the removal would move a folder onto the one that holds it.
+#[test]
+fn a_program_cannot_keep_a_folder_by_giving_its_next_name_to_one_above_it() {
+    let (_root, top) = folder();
+    let number = fstat(nest(&top, 33)).unwrap().st_ino;
+    fs::rename(top.join("n"), top.join(format!(".removed-{number}"))).unwrap();
+    remove_folder(&top).unwrap();
+    assert!(!top.exists());
+}
+
+#[test]
+fn folders_that_cannot_be_moved_are_removed_where_they_are() {
+    let (_root, top) = folder();
+    nest(&top, 200);
+    Bounds { moves: 0, ..Bounds::default() }.remove(&top).unwrap();
+    assert!(!top.exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_entry_that_cannot_be_removed_leaves_only_itself() {
+    use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
+
+    let root = tempfile::tempdir().unwrap();
+    let top = root.path().join("top");
+    fs::create_dir_all(top.join("kept")).unwrap();
+    // Entries before and after it, in any order of the file system.
+    for number in 0..50 {
+        fs::create_dir(top.join(format!("{number}"))).unwrap();
+        fs::write(top.join(format!("{number}/file")), "").unwrap();
+        fs::write(top.join(format!("kept/{number}")), "").unwrap();
+    }
+    nest(&top, 100);
+    let kept = fs::File::open(top.join("kept/0")).unwrap();
+    let flags = ioctl_getflags(&kept).unwrap_or(IFlags::empty());
+    if let Err(why) = ioctl_setflags(&kept, flags | IFlags::IMMUTABLE) {
+        println!("skipped: cannot make a file immutable: {why}");
+        return;
+    }
+    let failed = remove_folder(&top).map_err(|error| error.kind());
+    let left = |path: &Path| fs::read_dir(path).map(Iterator::count);
+    let left = (left(&top), left(&top.join("kept")));
+    ioctl_setflags(&kept, flags).unwrap();
+    assert_eq!(failed, Err(io::ErrorKind::PermissionDenied));
+    assert_eq!((left.0.unwrap(), left.1.unwrap()), (1, 1));
+    remove_folder(&top).unwrap();
+    assert!(!top.exists());
 }
 
 #[test]
@@ -194,7 +244,7 @@ fn what_is_too_deep_for_one_removal_is_an_error_and_the_rest_is_gone() {
     let (_root, top) = folder();
     nest(&top, 10);
     fs::write(top.join("args"), "secret").unwrap();
-    let failed = Bounds { depth: 1, moves: 3, tries: 1 }.remove(&top).unwrap_err();
+    let failed = Bounds { depth: 1, depth_without_moves: 1, moves: 3, tries: 1 }.remove(&top).unwrap_err();
     assert!(failed.to_string().contains("nested too deep"), "{failed}");
     assert!(!top.join("args").exists());
     remove_folder(&top).unwrap();

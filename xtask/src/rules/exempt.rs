@@ -9,6 +9,7 @@ const EXEMPT: &[&str] = &[
     "crates/tenure-sqlite/src/pause.rs",
     "crates/tenure-postgres/src/patience.rs",
     "crates/tenure-program/src/deadline.rs",
+    "crates/tenure-program/src/removal.rs",
     "crates/tenure-cli/src/bench/",
     "crates/tenure-http/src/secret.rs",
     "crates/tenure-ui/src/secret.rs",

@@ -8,7 +8,11 @@ use tenure_apps::{App, Limits};
 use tenure_program::{Account, Confinement, Enforcement, Inherited, Rights, Sandbox};
 
 use super::place::{Copy, DATA, WORK, own_names};
-use crate::program::{BEST_EFFORT, confinement, of_processes, rights};
+use crate::program::{BEST_EFFORT, Hidden, confinement, exposed, of_processes, rights};
+
+/// Modes of a sandbox.
+const REQUIRED: &str = "required";
+const BEST: &str = "best_effort";
 
 /// What the operator of a host says of all its programs.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +27,8 @@ pub(super) struct Bounds {
     pub(super) confinement: Confinement,
     /// Folders that hold the programs, without symbolic links.
     pub(super) roots: Vec<PathBuf>,
-    /// Files of the host that no sandbox can hide, in words.
-    pub(super) exposed: Option<String>,
+    /// Files of the host that no program in a sandbox may read.
+    pub(super) hidden: Vec<Hidden>,
 }
 
 impl Bounds {
@@ -94,7 +98,40 @@ impl Bounds {
                 state.display()
             ));
         }
+        if self.mode(app) == REQUIRED {
+            self.exposed_to(app, &folder, state).map_or(Ok(()), Err)?;
+        }
         Ok((folder, names))
+    }
+
+    /// Returns the files that the sandbox of the host cannot hide, in words.
+    pub(super) fn exposed(&self) -> Option<String> {
+        self.shown(&self.confinement.sandboxes)
+    }
+
+    fn shown(&self, sandboxes: &[Sandbox]) -> Option<String> {
+        if sandboxes.is_empty() {
+            return None;
+        }
+        // The operator may list the folder of programs, but every sandbox can read the folders of the system.
+        let root = |root: &PathBuf| Hidden::path(root, "move the folder of programs");
+        let roots: Vec<Hidden> = self.roots.iter().map(root).collect();
+        let shown = [exposed(&self.hidden, sandboxes), exposed(&roots, &[Sandbox::default()])];
+        let shown: Vec<String> = shown.into_iter().flatten().collect();
+        (!shown.is_empty()).then(|| shown.join("; "))
+    }
+
+    /// Returns the files that the sandbox of an app in this folder cannot hide, in words.
+    fn exposed_to(&self, app: &App, folder: &Path, state: &Path) -> Option<String> {
+        let mut sandboxes = self.sandboxes(app);
+        let data = state.join(DATA).join(app.sort.word()).join(&app.name);
+        sandboxes.iter_mut().for_each(|sandbox| sandbox.write.push(data.clone()));
+        self.shown(&sandboxes).or_else(|| {
+            // The folder without the state, which may be in it.
+            sandboxes.iter_mut().for_each(|sandbox| sandbox.read.push(folder.to_owned()));
+            let hidden: Vec<Hidden> = self.hidden.iter().map(|hidden| hidden.outside(state)).collect();
+            exposed(&hidden, &sandboxes)
+        })
     }
 
     /// Returns the confinement of a run of this app, which cannot see the rest of the host's `state`.
@@ -119,8 +156,8 @@ impl Bounds {
     }
 
     /// Checks that this machine can confine the app as its settings require. If not, the app cannot run, or gets a note. If the
-    /// app runs from a copy as another user, its folder must not be a link. Checks also [`folder`](Self::folder) and the files that no sandbox can
-    /// hide.
+    /// app runs from a copy as another user, its folder must not be a link. Checks also [`folder`](Self::folder) and the files that
+    /// its sandbox cannot hide.
     pub(super) fn check(&self, app: &mut App, state: &Path) {
         let is_link = app.folder.ancestors().take(own_names(app)).any(Path::is_symlink);
         if is_link
@@ -133,9 +170,12 @@ impl Bounds {
         if app.runs() {
             app.wrong.extend(self.folder(app, state).err());
         }
-        // The host has checked its own sandbox.
-        if let (Some(why), Some(said)) = (&self.exposed, &app.settings.sandbox) {
-            if said.is_best_effort { &mut app.notes } else { &mut app.wrong }.push(why.clone());
+        if self.mode(app) == BEST {
+            app.notes.extend(fs::canonicalize(&app.folder).ok().and_then(|folder| {
+                let why = self.exposed_to(app, &folder, state)?;
+                // The host has said it of its own sandbox.
+                (self.exposed().as_ref() != Some(&why)).then_some(why)
+            }));
         }
         match self.confinement_of(app).and_then(|confined| confined.check()) {
             Ok(notes) => app.notes.extend(notes),
@@ -146,20 +186,22 @@ impl Bounds {
 
     /// Describes the mode of the sandbox.
     pub(super) fn mode(&self, app: &App) -> &'static str {
-        let all = self.confinement.sandboxes.iter().cloned().chain(app.settings.sandbox.as_ref().map(own));
-        match all.map(|sandbox| sandbox.enforcement).max() {
+        match self.sandboxes(app).iter().map(|sandbox| sandbox.enforcement).max() {
             None => "off",
-            Some(Enforcement::BestEffort) => "best_effort",
-            Some(Enforcement::Required) => "required",
+            Some(Enforcement::BestEffort) => BEST,
+            Some(Enforcement::Required) => REQUIRED,
         }
     }
 
     fn confinement_of(&self, app: &App) -> Result<Confinement, String> {
         let user = self.user(app)?;
-        // Two sandboxes, one within the other: the app's settings cannot give it what the host does not allow.
-        let sandboxes =
-            self.confinement.sandboxes.iter().cloned().chain(app.settings.sandbox.as_ref().map(own));
-        Ok(confinement(sandboxes.collect(), self.all_limits(app), user))
+        Ok(confinement(self.sandboxes(app), self.all_limits(app), user))
+    }
+
+    /// Returns two sandboxes, one within the other: the app's settings cannot give it what the host does not allow.
+    fn sandboxes(&self, app: &App) -> Vec<Sandbox> {
+        let own = app.settings.sandbox.as_ref().map(own);
+        self.confinement.sandboxes.iter().cloned().chain(own).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use tenure::apps::Standing;
 use tenure::{OpenOptions, Singleton, Worker, limits};
 use tenure_apps::{App, Folder, Overall, Sort};
-use tenure_program::hide_this_process;
+use tenure_program::{hide_this_process, real_path};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ use crate::exit::Failure;
 use crate::files;
 use crate::keys::Keys;
 use crate::manager::Manager;
-use crate::program::{Confine, end_orphans_twice, exposed};
+use crate::program::{Confine, Hidden, end_orphans_twice};
 use crate::screen::{Screen, complain};
 use crate::span::span;
 
@@ -81,12 +81,13 @@ impl Run {
         self.state.clone().unwrap_or_else(|| place_in(&self.folder))
     }
 
-    /// Returns its files that no sandbox can hide, in words.
-    fn exposed(&self, state: &Path, roots: &[PathBuf]) -> Option<String> {
-        let store = self.db.as_deref().and_then(file_of);
-        let store = store.as_deref().map(|store| (store, "pass another file with --db"));
-        let roots = roots.iter().map(|root| (root.as_path(), "move the folder of programs"));
-        exposed([(state, "pass another folder with --state")].into_iter().chain(store).chain(roots))
+    /// Returns its files that no program in a sandbox may read.
+    fn hidden(&self, state: &Path) -> Vec<Hidden> {
+        let own = Hidden::path(state, "pass another folder with --state");
+        match &self.db {
+            None => vec![own.and_store(&state.join(STORE))],
+            Some(db) => [own].into_iter().chain(file_of(db).as_deref().map(Hidden::store)).collect(),
+        }
     }
 
     /// Creates that folder. If a program runs as another user, no other user may be able to replace it.
@@ -123,19 +124,16 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     } else if overall.is_schedule_off {
         complain("WEBJOBS_DISABLE_SCHEDULE is set: this host starts no scheduled runs; other hosts continue");
     }
-    let state = run.state();
-    let state = std::fs::canonicalize(&state).unwrap_or(state);
-    let roots = roots(&run.folder, root);
-    let exposed = run.exposed(&state, &roots);
-    run.confine.check_hidden(exposed.as_deref())?;
+    let state = real_path(&run.state());
     let bounds = Bounds {
         pass_env: run.pass_env.clone(),
         limits: run.confine.limits(),
         allows_new_privs: run.allow_new_privs,
         confinement: run.confine.confinement()?,
-        roots,
-        exposed,
+        roots: roots(&run.folder, root),
+        hidden: run.hidden(&state),
     };
+    run.confine.check_hidden(bounds.exposed().as_deref())?;
     let mut folder = tenure_apps::read(&run.folder, root, &is_installed)
         .map_err(|error| Failure::Invalid(error.to_string()))?;
     folder.apps.iter_mut().for_each(|app| bounds.check(app, &state));

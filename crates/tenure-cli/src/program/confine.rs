@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use tenure_apps::Limits;
-use tenure_program::{Account, Confinement, Enforcement, GroupLimits, Sandbox};
+use tenure_program::{Account, Confinement, Enforcement, GroupLimits, Sandbox, real_path};
 
 use crate::exit::Failure;
 use crate::screen::complain;
@@ -166,14 +166,59 @@ pub(crate) fn executable(command: &std::ffi::OsStr) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(named)).find(|path| path.is_file())
 }
 
-/// Returns the files of the host that no sandbox can hide, in words. Each path has advice with it.
-pub(crate) fn exposed<'a>(paths: impl IntoIterator<Item = (&'a Path, &'static str)>) -> Option<String> {
-    let exposed = |(path, advice): (&Path, &str)| {
-        let above = Sandbox::always_reads(path)?;
-        let (path, above) = (path.display(), above.display());
-        Some(format!("the sandbox cannot hide {path}, because programs in it can read {above}; {advice}"))
-    };
-    let all: Vec<String> = paths.into_iter().filter_map(exposed).collect();
+/// Files of a host that its programs must not read.
+#[derive(Debug, Clone)]
+pub(crate) struct Hidden {
+    paths: Vec<PathBuf>,
+    advice: &'static str,
+}
+
+impl Hidden {
+    /// Returns one path, with advice for a sandbox that cannot hide it.
+    pub(crate) fn path(path: &Path, advice: &'static str) -> Self {
+        Self { paths: vec![real_path(path)], advice }
+    }
+
+    /// Adds a SQLite file and the files that SQLite keeps beside it.
+    pub(crate) fn and_store(mut self, file: &Path) -> Self {
+        let file = real_path(file);
+        let beside = |suffix: &str| {
+            let mut name = file.clone().into_os_string();
+            name.push(suffix);
+            name.into()
+        };
+        self.paths.extend(["", "-wal", "-shm", "-journal"].map(beside));
+        self
+    }
+
+    /// Returns the SQLite file of `--db`.
+    pub(crate) fn store(file: &Path) -> Self {
+        Self { paths: Vec::new(), advice: "pass another file with --db" }.and_store(file)
+    }
+
+    /// Leaves out everything in this folder.
+    pub(crate) fn outside(&self, folder: &Path) -> Self {
+        let paths = self.paths.iter().filter(|path| !path.starts_with(folder)).cloned().collect();
+        Self { paths, ..*self }
+    }
+
+    /// Returns the first path that all these sandboxes show, in words.
+    fn shown(&self, sandboxes: &[Sandbox]) -> Option<String> {
+        let shown = |path: &PathBuf| {
+            let above = sandboxes.iter().map(|sandbox| sandbox.shows(path)).collect::<Option<Vec<_>>>()?;
+            let (path, above, advice) = (path.display(), above.last()?.display(), self.advice);
+            Some(format!("the sandbox cannot hide {path}, because programs in it can read {above}; {advice}"))
+        };
+        self.paths.iter().find_map(shown)
+    }
+}
+
+/// Returns the files of the host that these sandboxes together cannot hide from a program, in words.
+pub(crate) fn exposed<'a>(
+    hidden: impl IntoIterator<Item = &'a Hidden>,
+    sandboxes: &[Sandbox],
+) -> Option<String> {
+    let all: Vec<String> = hidden.into_iter().filter_map(|hidden| hidden.shown(sandboxes)).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 

@@ -15,7 +15,7 @@ mod stops;
 mod worker;
 
 pub(crate) use brake::{Brake, GRACE};
-pub(crate) use confine::{BEST_EFFORT, Confine, confinement, exposed, of_processes};
+pub(crate) use confine::{BEST_EFFORT, Confine, Hidden, confinement, exposed, of_processes};
 pub(crate) use exec::{Exec, run as exec};
 pub(crate) use presses::{Press, Presses};
 pub(crate) use result::kept;

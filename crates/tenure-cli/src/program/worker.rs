@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::Press;
 use super::attend::{Manners, Went, attend, settle};
 use super::board::{Board, Post, Told, Why};
-use super::confine::{Confine, executable, exposed, of_processes};
+use super::confine::{Confine, Hidden, executable, exposed, of_processes};
 use super::forward::{Service, forward};
 use super::hands::sign_off;
 use super::roll::{self, Workers};
@@ -128,7 +128,7 @@ pub(crate) fn run(args: WorkerArgs) -> Result<(), Failure> {
     }
     let confinement = confinement(&args.confine, &args.command)?;
     let store = args.connect.db.as_deref().and_then(file_of);
-    let exposed = exposed(store.as_deref().map(|store| (store, "pass another file with --db")));
+    let exposed = exposed(&store.as_deref().map(Hidden::store), &confinement.sandboxes);
     args.confine.check_hidden(exposed.as_deref())?;
     let exposed = args.http.as_ref().filter(|service| service.is_exposed());
     if let Some(Service(url)) = exposed.filter(|_| !args.connect.allows_insecure_http()) {

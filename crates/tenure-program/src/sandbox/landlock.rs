@@ -44,21 +44,33 @@ impl Sandbox {
         self
     }
 
-    /// Returns the path of the system, such as `/usr`, that has this path in it and that every sandbox can read. Landlock
-    /// can only add paths, so a sandbox cannot hide this one. Follows links; parts of the path may be missing.
+    /// Returns the path that has this path in it and that the program may read: one of the sandbox, or one such as `/usr`,
+    /// which every sandbox can read. Landlock can only add paths, so a sandbox cannot hide this one. Follows links; parts of the
+    /// path may be missing.
     #[must_use]
-    pub fn always_reads(path: &Path) -> Option<&'static Path> {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
-        let rest = |(above, real): (&Path, PathBuf)| Some(real.join(path.strip_prefix(above).ok()?));
-        let real = there.and_then(rest).unwrap_or_else(|| path.clone());
+    pub fn shows(&self, path: &Path) -> Option<&Path> {
+        let real = real_path(path);
         let holds = |above: &&Path| above.canonicalize().is_ok_and(|above| real.starts_with(above));
-        readable().into_iter().find(holds)
+        let listed = self.read.iter().chain(&self.read_if_there).chain(&self.write).map(PathBuf::as_path);
+        readable().into_iter().chain(listed).find(holds)
     }
 
     fn has_ports(&self) -> bool {
         self.connect.is_some() || self.bind.is_some()
     }
+}
+
+/// Returns a path as absolute and without links. Parts of it may be missing.
+#[must_use]
+pub fn real_path(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let rest = |(above, real): (&Path, PathBuf)| match path.strip_prefix(above).ok()? {
+        // With a slash at its end, a file would become a folder.
+        rest if rest.as_os_str().is_empty() => Some(real),
+        rest => Some(real.join(rest)),
+    };
+    there.and_then(rest).unwrap_or_else(|| path.clone())
 }
 
 #[cfg(target_os = "linux")]
@@ -307,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_every_sandbox_can_read_is_found_through_links() {
+    fn a_path_that_a_sandbox_can_read_is_found_through_links() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         std::os::unix::fs::symlink("/usr", at("link")).unwrap();
@@ -321,7 +333,14 @@ mod tests {
             ("/etc/shadow".into(), None),
             ("/usrs".into(), None),
         ] {
-            assert_eq!(Sandbox::always_reads(&path), above.map(Path::new), "{}", path.display());
+            assert_eq!(Sandbox::default().shows(&path), above.map(Path::new), "{}", path.display());
+        }
+        std::fs::create_dir(at("own")).unwrap();
+        std::os::unix::fs::symlink("own", at("other")).unwrap();
+        for sandbox in [Sandbox::default().and_read(&at("other")), Sandbox::default().and_write(&at("other"))]
+        {
+            assert_eq!(sandbox.shows(&at("own/not/there")), Some(at("other").as_path()));
+            assert_eq!(sandbox.shows(&at("own-not")), None);
         }
     }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use account::Account;
 pub(crate) use cgroup::Group;
 pub use cgroup::{GroupLimits, Groups};
-pub use landlock::Sandbox;
+pub use landlock::{Sandbox, real_path};
 
 /// Reaction to a restriction that this machine cannot enforce.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
