@@ -39,6 +39,9 @@ pub(super) struct Noted {
     pub target: Target,
     /// False if the request only reveals hidden values.
     pub changes: bool,
+    /// True if the caller may do what the scope `manage` allows. Refusals of others are not recorded, so that they cannot
+    /// fill the log.
+    pub is_operators: bool,
 }
 
 /// Serves a request and writes its audit entry. Hidden values are not shown if their entry cannot be written.
@@ -48,7 +51,7 @@ pub(super) async fn audited(
     request: Request,
     next: Next,
 ) -> Response {
-    let Noted { act, target, changes } = noted;
+    let Noted { act, target, changes, is_operators } = noted;
     let path = request.uri().path().to_owned();
     let before = if changes { target.document(api, &path).await } else { None };
     let (reveals, query) = (act.reveals(), request.uri().query().unwrap_or_default().to_owned());
@@ -57,7 +60,8 @@ pub(super) async fn audited(
         return panicked(api, act, (before, after)).await;
     };
     let response = count.response(api, response);
-    if !reveals && response.extensions().get::<NotAudited>().is_some() {
+    let is_refusal = response.status().is_client_error() && !is_operators;
+    if !reveals && (is_refusal || response.extensions().get::<NotAudited>().is_some()) {
         return response;
     }
     let (mut response, act) = match (changes, reveals) {

@@ -27,6 +27,8 @@ type Found = Arc<(AccessToken, String)>;
 
 /// The refusal of a client that has not proved its identity.
 const NO_HEADER: &str = "missing or repeated Authorization header; expected `Bearer` and an access token";
+/// The right of operators.
+const MANAGE: Needs = Needs::One(&[Scope::Manage]);
 /// The digest of a client without a stored access token.
 const NOT_STORED: String = String::new();
 
@@ -99,7 +101,7 @@ impl Who {
 
     /// Returns `true` if the access token has the scope `manage`.
     pub(crate) fn may_manage(&self) -> bool {
-        Needs::One(&[Scope::Manage]).are_met(self.scopes())
+        MANAGE.are_met(self.scopes())
     }
 
     /// Which jobs he reaches.
@@ -167,7 +169,9 @@ pub(crate) async fn guarded(
     let is_command = request.extensions().get::<Caller>().is_some_and(|caller| caller.source == Source::Cli);
     let scopes = if is_command { &[Scope::Admin] } else { who.scopes() };
     let is_audited = reveals || (changes && needs.is_audited(scopes));
-    let noted = is_audited.then(|| Noted { act: Act::of(&who, &target, &request), target, changes });
+    let is_operators = who.0.is_none() || MANAGE.are_met(scopes);
+    let noted =
+        is_audited.then(|| Noted { act: Act::of(&who, &target, &request), target, changes, is_operators });
     let client = Client::of(api.access(), &who, request.extensions());
     if let Some(slot) = request.extensions().get::<ClientSlot>() {
         slot.note(&client);

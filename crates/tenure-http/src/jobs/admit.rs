@@ -45,7 +45,7 @@ pub(crate) async fn admitted_in(
         None => wrong,
     })?;
     if let Err(problem) = within_quotas(api, &draft, jobs).await
-        && !is_stored(api, &draft).await?
+        && !is_stored(api, draft.given_id()).await?
     {
         return Err(placed(problem));
     }
@@ -68,10 +68,18 @@ pub(crate) async fn within_quotas(api: &Api, draft: &Draft, jobs: usize) -> Resu
     api.admit_waiting(jobs).await
 }
 
-/// Returns `true` if a job with the ID of this one is stored. The store then repeats its answer or refuses the ID, and
-/// no job is added, so no quota applies.
-async fn is_stored(api: &Api, draft: &Draft) -> Result<bool, Problem> {
-    let Some(id) = draft.given_id() else { return Ok(false) };
+/// Refuses one more waiting job beyond the quota of the access token, unless the job is stored.
+pub(crate) async fn waiting(api: &Api, id: Option<JobId>) -> Result<(), Problem> {
+    match api.admit_waiting(1).await {
+        Err(problem) if !is_stored(api, id).await? => Err(problem),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Returns `true` if a job with this ID is stored. The store then repeats its answer or refuses the ID, and no job is
+/// added, so no quota applies.
+async fn is_stored(api: &Api, id: Option<JobId>) -> Result<bool, Problem> {
+    let Some(id) = id else { return Ok(false) };
     match api.tenure().jobs().get(id).await {
         Ok(_) => Ok(true),
         Err(Error::NotFound(_)) => Ok(false),

@@ -72,7 +72,11 @@ pub(crate) async fn trigger(
             admit::check_args(&api, kind, args).await?;
         }
     }
+    admit::waiting(&api, id).await?;
     let mut trigger = api.tenure().timers().trigger(name.as_str());
+    if let Some(owner) = api.who().name() {
+        trigger = trigger.owner(owner);
+    }
     if let Some(id) = id {
         trigger = trigger.id(id);
     }

@@ -12,7 +12,7 @@ use crate::api::Api;
 use crate::audit::NotAudited;
 use crate::body;
 use crate::id::Named;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemType};
 use crate::wire::{BackfillAnswer, BackfillAsk, BackfillPreview, SlotDocument, instant};
 
 const BODY_BYTES: usize = 16 * 1024;
@@ -46,6 +46,12 @@ pub(crate) async fn post(
         let mut response = json(StatusCode::OK, &BackfillPreview { slots, capped });
         response.extensions_mut().insert(NotAudited);
         return Ok(response);
+    }
+    // The runs belong to the schedule, so the quota could not count them.
+    if api.who().waiting_quota().is_some() {
+        let detail = "an access token with a quota of waiting jobs cannot backfill a schedule; trigger the schedule, or use a \
+                      token without max_waiting_jobs";
+        return Err(Problem::new(ProblemType::Forbidden, detail));
     }
     let backfill = api.tenure().timers().backfill(name.as_str(), from, to).await.map_err(named)?;
     let mut backfill = if ask.again { backfill.again() } else { backfill };

@@ -251,13 +251,16 @@ pub(super) async fn alive(api: &Api, id: HostId) -> Result<Host, Problem> {
     let hosts = api.tenure().hosts().await?;
     let found = hosts.into_iter().find(|host| host.id == id);
     let Some(host) = found.filter(|host| roll::is_seen(host, api.reach())) else {
-        let detail = format!("no live worker {id}");
-        return Err(Problem::new(ProblemType::NotFound, detail));
+        return Err(no_live(id));
     };
     if roll::is_within(&host.serves, api.reach()) {
         return Ok(host);
     }
     Err(api.beyond(&format!("all jobs of worker {id}")))
+}
+
+pub(super) fn no_live(id: HostId) -> Problem {
+    Problem::new(ProblemType::NotFound, format!("no live worker {id}"))
 }
 
 /// Refuses a claim of a worker that is told to take no more jobs.

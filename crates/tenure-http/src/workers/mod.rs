@@ -9,6 +9,7 @@ pub(crate) mod grant;
 pub(crate) mod granted;
 pub(crate) mod key;
 pub(crate) mod large;
+mod listed;
 pub(crate) mod logs;
 pub(crate) mod overdue;
 mod owners;

@@ -1,6 +1,6 @@
 //! Who is there: workers that say who they are are known to the store, so that a job that nobody takes can be explained.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use tenure::{
 
 use super::book::{Claimant, Heard, WorkerBook};
 use super::commands::{self, Command, alive};
+use super::listed::ListedWorkers;
 use super::owners::{self, WorkerOwners};
 use crate::access::Reach;
 use crate::answer::{json, page};
@@ -31,23 +32,13 @@ use crate::spans;
 pub(crate) const ALIVE: Duration = Duration::from_secs(90);
 /// So often the store is told at most.
 pub(super) const APART: Duration = Duration::from_secs(15);
-/// For so long what the store said of others is believed.
-const BELIEVED: Duration = Duration::from_secs(2);
 
 /// The workers that this server has heard of, and a copy of the store's list.
 #[derive(Debug, Default)]
 pub(crate) struct Roll {
     book: Mutex<WorkerBook>,
     owners: WorkerOwners,
-    listed: Mutex<Option<(Moment, Arc<Listed>)>>,
-}
-
-/// The workers that the store lists.
-#[derive(Debug)]
-struct Listed {
-    /// Live workers, and what they take.
-    live: BTreeMap<HostId, Vec<Serves>>,
-    lost: BTreeSet<HostId>,
+    listed: ListedWorkers,
 }
 
 impl Roll {
@@ -56,29 +47,8 @@ impl Roll {
         if let Some(heard) = self.lock().live(id, now) {
             return Ok(!heard.is_within(api.reach()));
         }
-        let listed = self.listed(api, now).await?;
+        let listed = self.listed.find(api.tenure(), id).await?;
         Ok(listed.live.get(&id).is_some_and(|serves| !is_within(serves, api.reach())))
-    }
-
-    /// Returns the workers that the store lists.
-    async fn listed(&self, api: &Api, now: Moment) -> Result<Arc<Listed>, Problem> {
-        if let Some((at, listed)) = &mut *self.lock_listed() {
-            if now.since(*at) < BELIEVED {
-                return Ok(Arc::clone(listed));
-            }
-            // Other requests use the old copy while this one asks the store.
-            *at = now;
-        }
-        let (hosts, lost) = (api.tenure().hosts().await?, api.tenure().lost_hosts().await?);
-        let live = hosts.into_iter().map(|host| (host.id, host.serves)).collect();
-        let lost = lost.into_iter().map(|lost| lost.host.id).collect();
-        let listed = Arc::new(Listed { live, lost });
-        *self.lock_listed() = Some((now, Arc::clone(&listed)));
-        Ok(listed)
-    }
-
-    fn lock_listed(&self) -> MutexGuard<'_, Option<(Moment, Arc<Listed>)>> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn owners(&self) -> &WorkerOwners {
@@ -113,8 +83,7 @@ pub(super) async fn is_listed(api: &Api, worker: HostId) -> Result<bool, Problem
     if api.roll().lock().live(worker, now).is_some() {
         return Ok(false);
     }
-    let listed = api.roll().listed(api, now).await?;
-    Ok(listed.live.contains_key(&worker) || listed.lost.contains(&worker))
+    Ok(api.roll().listed.find(api.tenure(), worker).await?.has(worker))
 }
 
 /// Refuses the ID of a worker that belongs to another client or serves jobs out of the caller's reach. With this ID, the
@@ -128,14 +97,14 @@ pub(crate) async fn check_passes(api: &Api, worker: HostId) -> Result<(), Proble
     owners::check(api, worker).await.map(drop)
 }
 
-/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told.
+/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told. The caller has checked that the
+/// worker [passes](check_passes).
 pub(crate) async fn note(
     api: &Api,
     name: Option<&str>,
     ask: &Reserve,
     said: Option<u32>,
 ) -> Result<(), Problem> {
-    check_passes(api, ask.holder).await?;
     let now = api.tenure().store().clock().moment();
     let claimant =
         Claimant { token: api.who().counted_by(), name: name.unwrap_or("HTTP worker"), slots: said };
@@ -344,10 +313,17 @@ pub(crate) async fn leave(api: Api, Path(id): Path<String>) -> Result<Response, 
     let owned = if is_limited { owners::check(&api, id).await? } else { None };
     // One that has claimed here may go although the store was not told of it yet.
     let heard = api.roll().lock().forget(id, api.reach());
+    let is_itself = match &heard {
+        Some(heard) => heard.token.as_deref() == api.who().counted_by(),
+        // The worker has claimed at another server.
+        None => owned.is_some(),
+    };
+    if is_limited && heard.is_none() && !is_itself {
+        return Err(commands::no_live(id));
+    }
     if heard.is_none() && !is_lost(&api, id).await? {
         commands::check_heeds(&alive(&api, id).await?)?;
     }
-    let is_itself = heard.is_some_and(|heard| heard.token.as_deref() == api.who().counted_by());
     let is_own = is_itself || owned.is_some();
     if !is_own {
         // First of all, so that it does not take again what is taken from it.

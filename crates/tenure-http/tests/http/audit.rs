@@ -238,3 +238,37 @@ async fn an_entry_about_revealed_values_tells_which_jobs_were_shown() {
     assert!(!json!(entries).to_string().contains(SECRET), "{entries:?}");
     assert_eq!((&one["object"]["name"], &one["after"]["items"]), (&json!(ids[2]), &Value::Null));
 }
+
+#[tokio::test]
+async fn refused_removals_of_workers_do_not_fill_the_log() {
+    let service = Service::new();
+    let worker = Client::of(service.tenure(), &token(&service, &[Scope::Work]).await);
+    let admin = Client::of(service.tenure(), &token(&service, &[Scope::Admin]).await);
+    let unknown = service.tenure().remote().draw_worker();
+    for path in [format!("/v1/workers/{}", "x".repeat(1_000)), format!("/v1/workers/{unknown}")] {
+        for _ in 0..100 {
+            assert!(worker.send("DELETE", &path, Value::Null).await.0.is_client_error());
+        }
+        assert_eq!(admin.entries().await.len(), 0);
+    }
+    // The refusal of an operator is recorded.
+    admin.send("DELETE", &format!("/v1/workers/{unknown}"), Value::Null).await;
+    assert_eq!(admin.entries().await.len(), 1);
+}
+
+/// Behind a load balancer, the claim and the removal reach different servers.
+#[tokio::test]
+async fn a_worker_that_removes_itself_at_another_server_leaves_no_entry() {
+    let service = Service::new();
+    let worker = token(&service, &[Scope::Work]).await;
+    let admin = Client::of(service.tenure(), &token(&service, &[Scope::Admin]).await);
+    let (first, second) = (Client::of(service.tenure(), &worker), Client::of(service.tenure(), &worker));
+    let id = service.tenure().remote().draw_worker().to_string();
+    assert_eq!(first.send("POST", "/v1/claim", json!({ "worker_id": id })).await.0, StatusCode::OK);
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+    let (status, _) = second.send("DELETE", &format!("/v1/workers/{id}"), Value::Null).await;
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    assert_eq!(admin.entries().await, Vec::<Value>::new());
+}

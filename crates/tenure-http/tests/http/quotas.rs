@@ -427,3 +427,39 @@ async fn quotas_of_a_token_are_shown_and_stay_when_it_is_rotated() {
     let refused = owner.ask("POST", "/v1/tokens", &json, &zero.to_string()).await;
     assert_eq!((refused.status.as_u16(), &refused.json()["field"]), (422, &json!("max_waiting_jobs")));
 }
+
+#[tokio::test]
+async fn jobs_that_a_token_makes_by_schedules_count_against_its_quota_of_waiting_jobs() {
+    let mut service = Service::new();
+    let guarded = service.guarded();
+    let quotas = TokenQuotas { max_waiting_jobs: Some(2), ..TokenQuotas::default() };
+    let limited = token_with(&service, "shop", Scope::Manage, quotas).await;
+    let free = token_with(&service, "other", Scope::Manage, TokenQuotas::default()).await;
+    let schedule = json!({"spec": {"every_seconds": 60}, "overlap": "queue_all", "job": {"kind": "k"}});
+    let path = "/v1/schedules/minutely";
+    assert_eq!(ask(&guarded, "PUT", path, &limited, &schedule.to_string()).await.status, 201);
+    let trigger = format!("{path}/trigger");
+    let id = service.tenure().new_id();
+    let with_id = json!({ "id": id.to_string() }).to_string();
+    for body in ["", with_id.as_str()] {
+        let told = ask(&guarded, "POST", &trigger, &limited, body).await;
+        assert_eq!(
+            (told.status.as_u16(), &told.json()["enqueued_by"]),
+            (202, &json!("shop")),
+            "{}",
+            told.text
+        );
+    }
+    let refused = ask(&guarded, "POST", &trigger, &limited, "").await;
+    assert_eq!((refused.status.as_u16(), &refused.json()["quota"]), (429, &json!("max_waiting_jobs")));
+    assert_eq!(ask(&guarded, "POST", &trigger, &limited, &with_id).await.status, 202, "a repeated request");
+    service.advance(Duration::from_secs(3600));
+    let (now, backfill) = (service.tenure().now(), format!("{path}/backfill"));
+    let from = now.before(Duration::from_secs(3600));
+    let span = |dry_run| json!({"from": from, "to": now, "again": true, "dry_run": dry_run}).to_string();
+    let refused = ask(&guarded, "POST", &backfill, &limited, &span(false)).await;
+    assert_eq!(refused.status, 403, "{}", refused.text);
+    assert_eq!(ask(&guarded, "POST", &backfill, &limited, &span(true)).await.status, 200);
+    let told = ask(&guarded, "POST", &backfill, &free, &span(false)).await;
+    assert_eq!(told.status, 202, "{}", told.text);
+}

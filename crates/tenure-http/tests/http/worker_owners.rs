@@ -1,10 +1,15 @@
 //! Worker IDs belong to the access tokens that first claimed with them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tenure::{QueueName, Serves};
+use tenure::{
+    Chance, Clock, Faults, FaultyStore, HostId, ManualClock, MeasuredStore, MemoryStore, QueueName, Serves,
+    Store, Tenure,
+};
 use tenure_http::{NewAccessToken, Reach, Scope, TokenQuotas, Tokens};
 
 use crate::asking::{Asker, Service, Told};
@@ -17,6 +22,10 @@ struct Client<'a> {
 
 impl<'a> Client<'a> {
     async fn new(service: &Service, server: &'a Asker, name: &str, scope: Scope) -> Self {
+        Self::on(service.tenure(), server, name, scope).await
+    }
+
+    async fn on(tenure: &Tenure, server: &'a Asker, name: &str, scope: Scope) -> Self {
         let new = NewAccessToken {
             name: name.to_owned(),
             scopes: vec![scope],
@@ -24,7 +33,7 @@ impl<'a> Client<'a> {
             keep: None,
             quotas: TokenQuotas::default(),
         };
-        let text = Tokens::of(service.tenure()).create(new).await.unwrap().1;
+        let text = Tokens::of(tenure).create(new).await.unwrap().1;
         Self { server, token: format!("authorization: Bearer {text}") }
     }
 
@@ -210,4 +219,133 @@ async fn a_worker_that_sends_heartbeats_for_one_job_stays_online_and_keeps_its_i
     }
     assert_eq!(thief.claim(&worker).await, StatusCode::FORBIDDEN);
     assert_eq!(own.at(&second).claim(&worker).await, StatusCode::OK);
+}
+
+/// Removes a worker that does not exist, which makes the server read the list of workers.
+async fn remove_unknown(tenure: &Tenure, client: &Client<'_>) {
+    let path = format!("/v1/workers/{}", tenure.remote().draw_worker());
+    assert_eq!(client.ask("DELETE", &path, &Value::Null).await.status, StatusCode::NOT_FOUND);
+}
+
+/// Starts a program that opens the store.
+async fn start_program(tenure: &Tenure) -> HostId {
+    let worker = tenure.remote().draw_worker();
+    let serves =
+        [Serves { queue: QueueName::new("mail").unwrap(), kinds: None, slots: 1, all_waiting: false }];
+    tenure.store().announce(worker, "program", 1, &serves, Duration::from_secs(60)).await.unwrap();
+    worker
+}
+
+async fn is_online(tenure: &Tenure, worker: HostId) -> bool {
+    let hosts = tenure.hosts().await.unwrap();
+    hosts.iter().any(|host| host.id == worker && host.name == "program")
+}
+
+#[tokio::test]
+async fn no_token_takes_over_a_program_that_started_after_the_server_read_the_list() {
+    let mut service = Service::new();
+    let server = service.guarded();
+    let thief = Client::new(&service, &server, "thief", Scope::Work).await;
+    for seconds in [0, 3, 3600] {
+        remove_unknown(service.tenure(), &thief).await;
+        service.advance(Duration::from_secs(seconds));
+        let worker = start_program(service.tenure()).await;
+        let path = format!("/v1/workers/{worker}");
+        let told = thief.ask("DELETE", &path, &Value::Null).await;
+        assert_eq!(told.status, StatusCode::FORBIDDEN, "{seconds}: {}", told.text);
+        assert_eq!(thief.claim(&worker.to_string()).await, StatusCode::FORBIDDEN, "{seconds}");
+        assert!(is_online(service.tenure(), worker).await);
+        remove_unknown(service.tenure(), &thief).await;
+        let claimed = start_program(service.tenure()).await;
+        assert_eq!(thief.claim(&claimed.to_string()).await, StatusCode::FORBIDDEN, "{seconds}");
+        assert!(is_online(service.tenure(), claimed).await);
+    }
+}
+
+/// A store whose answers take a while.
+struct Slow {
+    clock: ManualClock,
+    store: Arc<FaultyStore>,
+    tenure: Tenure,
+}
+
+impl Slow {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        let memory: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(clock.clone())));
+        let store = Arc::new(FaultyStore::new(memory, Faults::none(1)));
+        let measured = MeasuredStore::new(Arc::clone(&store) as Arc<dyn Store>);
+        Self { clock, store, tenure: Tenure::on(Arc::new(measured), Chance::seeded(1)) }
+    }
+
+    /// Sends concurrent requests while the store is slow.
+    async fn send<F: Future<Output = Told>>(&self, requests: impl IntoIterator<Item = F>) -> Vec<Told> {
+        let span = Duration::from_millis(10);
+        self.store.set(Faults { reply_takes: span, ..Faults::none(1) });
+        let all = join_all(requests);
+        let passing = async {
+            loop {
+                for _ in 0..50 {
+                    tokio::task::yield_now().await;
+                }
+                self.clock.advance(span);
+            }
+        };
+        let told = tokio::select! {
+            told = all => told,
+            () = passing => Vec::new(),
+        };
+        self.store.heal();
+        told
+    }
+
+    /// Returns the number of times that the store was asked for the list of lost workers.
+    fn reads(&self) -> u64 {
+        let calls = self.tenure.store().extras().measures.unwrap().calls();
+        calls.iter().filter(|call| call.operation == "lost_hosts").map(|call| call.took.count()).sum()
+    }
+}
+
+/// One request reads the list again, and the others must not use the old one meanwhile.
+#[tokio::test]
+async fn no_concurrent_request_takes_over_a_program() {
+    let slow = Slow::new();
+    let server = Asker::guarded_on(&slow.tenure);
+    let thief = Client::on(&slow.tenure, &server, "thief", Scope::Work).await;
+    for method in ["DELETE", "POST"] {
+        slow.clock.advance(Duration::from_secs(3));
+        remove_unknown(&slow.tenure, &thief).await;
+        slow.clock.advance(Duration::from_secs(3));
+        let worker = start_program(&slow.tenure).await;
+        let path = match method {
+            "POST" => "/v1/claim".to_owned(),
+            _ => format!("/v1/workers/{worker}"),
+        };
+        let claim = json!({ "worker_id": worker.to_string(), "queues": ["mail"] });
+        for told in slow.send((0..50).map(|_| thief.ask(method, &path, &claim))).await {
+            assert_eq!(told.status, StatusCode::FORBIDDEN, "{method}: {}", told.text);
+        }
+        assert!(is_online(&slow.tenure, worker).await);
+    }
+}
+
+#[tokio::test]
+async fn claims_with_new_ids_share_reads_of_the_list_and_pause_between_them() {
+    let slow = Slow::new();
+    let server = Asker::guarded_on(&slow.tenure);
+    let own = Client::on(&slow.tenure, &server, "mailer", Scope::Work).await;
+    let claim = || json!({ "worker_id": slow.tenure.remote().draw_worker().to_string() });
+    let claims: Vec<Value> = (0..50).map(|_| claim()).collect();
+    let told = slow.send(claims.iter().map(|claim| own.ask("POST", "/v1/claim", claim))).await;
+    assert_eq!(told.iter().filter(|told| told.status == StatusCode::OK).count(), 50);
+    assert!((1..=3).contains(&slow.reads()), "{}", slow.reads());
+    // One after another, each waits for a pause that is as long as four reads.
+    let (before, began) = (slow.reads(), slow.clock.moment());
+    for _ in 0..10 {
+        let claim = claim();
+        slow.send([own.ask("POST", "/v1/claim", &claim)]).await;
+    }
+    assert_eq!(slow.reads() - before, 10);
+    // A read takes 20 ms, because there are two lists.
+    assert!(slow.clock.moment().since(began) >= Duration::from_millis(9 * 5 * 20));
 }
