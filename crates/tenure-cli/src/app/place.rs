@@ -5,10 +5,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
 use tenure_apps::App;
 use tenure_program::{Account, remove_folder};
+use tokio::runtime::Handle;
 
 use super::copying::{self, Outward};
 use super::deploy::of_its_name;
@@ -34,6 +36,8 @@ pub(super) struct Places {
     work: PathBuf,
     /// Locked for as long as this host lives: what has no such lock was left behind by one that was killed.
     _lock: File,
+    /// The thread that removes the files of dead hosts.
+    _cleaning: Option<JoinHandle<()>>,
 }
 
 /// A working copy, which goes with the run.
@@ -54,12 +58,17 @@ impl Places {
         files::create_private_folder(&work).map_err(fail)?;
         let lock = files::private_file().create(true).truncate(false).open(lock_of(&work)).map_err(fail)?;
         lock.lock().map_err(fail)?;
-        // What is left is no reason not to work.
-        for trouble in remove_what_dead_hosts_left(&all) {
-            complain(&trouble);
-        }
+        // Removing the files of dead hosts can take minutes, and no program waits for it.
+        let remove = move || remove_what_dead_hosts_left(&all).iter().for_each(|trouble| complain(trouble));
+        let cleaning = std::thread::spawn(remove);
         let state = fs::canonicalize(state).map_err(fail)?;
-        Ok(Self { data: state.join(DATA), state, work: fs::canonicalize(&work).map_err(fail)?, _lock: lock })
+        Ok(Self {
+            data: state.join(DATA),
+            state,
+            work: fs::canonicalize(&work).map_err(fail)?,
+            _lock: lock,
+            _cleaning: Some(cleaning),
+        })
     }
 
     /// Where this app keeps what is to be there for its next run.
@@ -162,13 +171,31 @@ impl Drop for Places {
     }
 }
 
+/// Working copies that this process has removed.
+static REMOVED: AtomicU64 = AtomicU64::new(0);
+
 impl Drop for Copy {
     fn drop(&mut self) {
         if !self.is_own {
             return;
         }
-        if let Err(error) = remove_folder(&self.path) {
-            complain(&left_behind(&self.path, &error));
+        // Its name is free for the next attempt of this run at once.
+        let number = REMOVED.fetch_add(1, Ordering::Relaxed);
+        let aside = self.path.with_file_name(format!(".removed-{number}"));
+        let path = match fs::rename(&self.path, &aside) {
+            Ok(()) => aside,
+            Err(_) => std::mem::take(&mut self.path),
+        };
+        let remove = move || {
+            if let Err(error) = remove_folder(&path) {
+                complain(&left_behind(&path, &error));
+            }
+        };
+        // A program can leave millions of files, and the runtime's threads drive all other programs. Without a runtime, no
+        // other program waits.
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+            Err(_) => remove(),
         }
     }
 }
@@ -249,7 +276,8 @@ mod tests {
         // Killed: its lock goes, and nothing else.
         let Places { _lock, .. } = &places;
         _lock.unlock().unwrap();
-        let _third = Places::open(&state, "three").unwrap();
+        let mut third = Places::open(&state, "three").unwrap();
+        third._cleaning.take().unwrap().join().unwrap();
         assert!(!path.exists());
         drop(other);
         std::mem::forget(places);

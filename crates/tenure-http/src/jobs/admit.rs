@@ -87,15 +87,18 @@ async fn is_stored(api: &Api, id: Option<JobId>) -> Result<bool, Problem> {
     }
 }
 
-/// Refuses to keep jobs of a token with quotas longer than failed jobs are kept by default: ended jobs count against no quota.
+/// Refuses to keep jobs of a token with quotas, or their unique keys, longer than failed jobs are kept by default: neither ended
+/// jobs nor keys count against a quota.
 pub(crate) fn check_retention(api: &Api, submit: &Submit) -> Result<(), Invalid> {
-    match submit.retain_seconds {
+    let within = |field: &str, span: Option<f64>| match span {
         Some(span) if api.who().has_quotas() && span > MOST_RETAINED.as_secs_f64() => {
             let allowed = format!("at most {} for an access token with quotas", MOST_RETAINED.as_secs());
-            Err(Invalid::new("retain_seconds", span, allowed))
+            Err(Invalid::new(field, span, allowed))
         }
         Some(_) | None => Ok(()),
-    }
+    };
+    within("retain_seconds", submit.retain_seconds)?;
+    within("unique.for_seconds", submit.unique.as_ref().and_then(|unique| unique.for_seconds))
 }
 
 /// Has the job keep to what is said about its kind, and refuses what whoever asks does not reach, or whose args break the

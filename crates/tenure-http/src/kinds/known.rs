@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tenure::{Invalid, Kind, Moment, Tenure};
+use tenure::{Args, Invalid, Kind, Moment, Tenure};
 
 use super::kept::{Described, Descriptions};
-use super::schema::{MOST_CHECKS, Schema};
+use super::schema::{MOST_CHECKS, MOST_STEPS, Schema};
 use crate::aside::Aside;
 use crate::problem::{Problem, ProblemType};
 use crate::values::json_value;
@@ -167,19 +167,24 @@ impl Rules {
     pub(crate) async fn check(self: &Arc<Self>, kind: &str, args: Option<&RawValue>) -> Result<(), Problem> {
         let Some(schema) = &self.schema else { return Ok(()) };
         let text = args.map_or("null", RawValue::get);
+        // Args beyond their limits are not checked at all.
+        Args::new(text.as_bytes())?;
         let args = json_value(text)
             .map_err(|error| Problem::new(ProblemType::Malformed, format!("args: {error}")))?;
         let work = schema.work(&args, text.len());
         if !work.is_allowed {
             let found = format!("{} values to check with {} parts of a schema", work.values, work.parts);
-            let allowed = format!("at most {MOST_CHECKS} checks of a value with a part");
+            let allowed = format!(
+                "at most {MOST_CHECKS} checks of a value with a part, and {MOST_STEPS} steps of patterns"
+            );
             return Err(Invalid::new("args", found, allowed).into());
         }
         let broken = if work.is_short {
-            schema.broken(&args)
+            schema.broken(&args, work)
         } else {
             let rules = Arc::clone(self);
-            CHECKS.run(move || rules.schema.as_ref().map_or_else(Vec::new, |it| it.broken(&args))).await?
+            let check = move || rules.schema.as_ref().map_or_else(Vec::new, |it| it.broken(&args, work));
+            CHECKS.run(check).await?
         };
         let Some(first) = broken.first() else { return Ok(()) };
         let place = if first.pointer.is_empty() { "all args" } else { first.pointer.as_str() };

@@ -25,7 +25,13 @@ const PATTERN_COPIES: usize = 4;
 /// Comparisons of a value with a part that one check of args may need.
 pub(super) const MOST_CHECKS: usize = 50_000_000;
 /// Estimate of the bytes of a pattern's state.
-const STATE_BYTES: usize = 256;
+const STATE_BYTES: usize = 32;
+/// Steps that all patterns of one check may need, if each takes a step for each of its states at each byte of the text.
+pub(super) const MOST_STEPS: usize = 500_000_000;
+/// Checks up to which broken rules are listed. The validator makes an error in memory for each of them.
+const LISTED_CHECKS: usize = 20_000;
+/// Parts times bytes of text up to which broken rules are listed. Errors of alternatives have copies of the value.
+const LISTED_BYTES: usize = 2 * 1024 * 1024;
 /// Checks and steps of patterns that take a few milliseconds at most.
 const SHORT: usize = 200_000;
 /// Broken rules that are told at once.
@@ -96,16 +102,29 @@ impl Schema {
     pub(super) fn work(&self, args: &Value, bytes: usize) -> Work {
         let (values, parts) = (values_in(args), self.parts);
         let checks = parts.saturating_mul(values);
-        // A pattern can take a step for each of its states at each byte of a text.
         let steps = bytes.saturating_mul(self.pattern_bytes / STATE_BYTES);
-        let is_short = checks.saturating_add(steps) <= SHORT;
-        Work { values, parts, is_allowed: checks <= MOST_CHECKS, is_short }
+        Work {
+            values,
+            parts,
+            is_allowed: checks <= MOST_CHECKS && steps <= MOST_STEPS,
+            is_short: checks.saturating_add(steps) <= SHORT,
+            lists: checks <= LISTED_CHECKS && parts.saturating_mul(bytes) <= LISTED_BYTES,
+        }
     }
 
-    /// The rules that these args break; the first ones, if they are many.
-    pub(crate) fn broken(&self, args: &Value) -> Vec<Broken> {
+    /// Returns the rules that these args break, or the first ones. If the work does not allow a list, the only entry says that
+    /// the args break the schema.
+    pub(super) fn broken(&self, args: &Value, work: Work) -> Vec<Broken> {
         if self.rules.is_valid(args) {
             return Vec::new();
+        }
+        if !work.lists {
+            let detail = "these args break the schema of their kind; they are too large for a list of the broken rules";
+            return vec![Broken {
+                pointer: String::new(),
+                rule: "schema".to_owned(),
+                detail: detail.to_owned(),
+            }];
         }
         let told = self.rules.iter_errors(args).take(TOLD).map(|error| Broken {
             pointer: error.instance_path().to_string(),
@@ -127,6 +146,8 @@ pub(super) struct Work {
     pub is_allowed: bool,
     /// `true` if it may be done on a thread that serves requests.
     pub is_short: bool,
+    /// `true` if a list of all broken rules takes little memory.
+    pub lists: bool,
 }
 
 /// Compiles a schema whose patterns take at most so many bytes each.
@@ -197,10 +218,13 @@ impl<'a> Reader<'a> {
                     if word == "patternProperties" {
                         self.pattern(named.len())?;
                     }
+                    self.count(named.len())?;
                     named.values().try_for_each(|value| self.below(value, depth))?;
                 }
             }
             "pattern" => self.pattern(1)?,
+            // Each name is looked for in each object.
+            "required" | "dependentRequired" => self.count(values_in(value))?,
             _ => self.below(value, depth)?,
         }
         Ok(())
@@ -212,7 +236,7 @@ impl<'a> Reader<'a> {
             Value::Array(parts) => parts.iter().try_for_each(|part| match part {
                 Value::Object(part) => self.part(part, depth + 1),
                 Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                    Ok(())
+                    self.count(1)
                 }
             }),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
@@ -273,22 +297,27 @@ mod tests {
         Schema::new(schema.as_object().unwrap())
     }
 
+    fn broken_by(schema: &Schema, args: Value) -> Vec<Broken> {
+        let bytes = args.to_string().len();
+        schema.broken(&args, schema.work(&args, bytes))
+    }
+
     #[test]
     fn a_broken_rule_is_told_with_its_place_and_without_the_value() {
         let schema = json!({ "type": "object", "required": ["month"], "additionalProperties": false,
             "properties": { "month": { "$ref": "#/$defs/month" }, "id": { "pattern": "^x+$" } },
             "$defs": { "month": { "type": "integer", "maximum": 12 } } });
         let schema = read(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
-        assert_eq!(schema.broken(&json!({ "month": 12, "id": "xx" })), []);
-        let broken = schema.broken(&json!({ "month": 4711 }));
+        assert_eq!(broken_by(&schema, json!({ "month": 12, "id": "xx" })), []);
+        let broken = broken_by(&schema, json!({ "month": 4711 }));
         assert_eq!((broken[0].pointer.as_str(), broken[0].rule.as_str()), ("/month", "maximum"));
         assert!(!broken[0].detail.contains("4711"), "{broken:?}");
-        let broken = schema.broken(&json!({ "month": "secret", "id": "xy" }));
+        let broken = broken_by(&schema, json!({ "month": "secret", "id": "xy" }));
         let mut rules: Vec<_> =
             broken.iter().map(|rule| (rule.pointer.as_str(), rule.rule.as_str())).collect();
         rules.sort_unstable();
         assert_eq!(rules, [("/id", "pattern"), ("/month", "type")]);
-        assert_eq!(schema.broken(&Value::Null)[0].pointer, "");
+        assert_eq!(broken_by(&schema, Value::Null)[0].pointer, "");
     }
 
     #[test]
@@ -312,6 +341,11 @@ mod tests {
             (json!({ "anyOf": many }), "pattern"),
             (json!({ "pattern": "(?=x)" }), "schema"),
             (json!({ "pattern": "(\\w{100}){100}" }), "schema"),
+            (
+                json!({ "items": { "required": (0..2_000).map(|n| n.to_string()).collect::<Vec<_>>() } }),
+                "parts",
+            ),
+            (json!({ "anyOf": vec![true; 2_000] }), "parts"),
             (json!({ "items": { "enum": (0..2_000).collect::<Vec<_>>() } }), "parts"),
             (json!({ "anyOf": [{ "const": [(0..2_000).collect::<Vec<_>>()] }] }), "parts"),
             // Fifty patterns that are allowed alone, but take too much memory together.
@@ -345,8 +379,23 @@ mod tests {
         assert!(work(10).is_short && work(10).is_allowed);
         assert!(!work(10_000).is_short && work(10_000).is_allowed);
         assert!(!work(131_000).is_allowed);
+        let names: Vec<String> = (0..1_900).map(|number| format!("n{number}")).collect();
+        for schema in [
+            json!({ "items": { "required": names } }),
+            json!({ "anyOf": (0..900).map(|most| json!({ "maxLength": most })).collect::<Vec<_>>() }),
+            json!({ "items": { "required": ["sku", "qty"] } }),
+        ] {
+            let schema = read(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
+            for args in [json!(vec![json!({}); 20_000]), json!("x".repeat(200_000))] {
+                let found = broken_by(&schema, args);
+                assert!(found.len() <= 1 && found.iter().all(|broken| broken.rule == "schema"), "{found:?}");
+            }
+        }
+        let large = json!({ "pattern": "\\p{L}{3}" });
+        let large = read(&large).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert!(large.work(&json!("x"), 50_000).is_allowed && !large.work(&json!("x"), 100_000).is_allowed);
         let schema = read(&json!({ "pattern": "^x+$" })).unwrap_or_else(|wrong| panic!("{wrong}"));
-        assert!(schema.work(&json!("x"), 1_000).is_short);
+        assert!(schema.work(&json!("x"), 500).is_short);
         assert!(!schema.work(&json!("x"), 200_000).is_short);
     }
 
@@ -355,7 +404,7 @@ mod tests {
         let schema = json!({ "properties": { "$id": {}, "$ref": { "type": "string" }, "pattern": {} },
             "enum": [{ "$ref": "elsewhere" }, { "$ref": 7 }] });
         let schema = read(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
-        assert_eq!(schema.broken(&json!({ "$ref": "elsewhere" })), []);
-        assert_eq!(schema.broken(&json!({ "$ref": 7 }))[0].pointer, "/$ref");
+        assert_eq!(broken_by(&schema, json!({ "$ref": "elsewhere" })), []);
+        assert_eq!(broken_by(&schema, json!({ "$ref": 7 }))[0].pointer, "/$ref");
     }
 }

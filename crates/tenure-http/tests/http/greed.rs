@@ -264,6 +264,11 @@ async fn a_token_with_quotas_does_not_keep_its_ended_jobs_for_ever() {
     assert_eq!(post(&limited, job(DAYS_14 + 1)).await.status.as_u16(), 422);
     assert_eq!(post(&limited, job(DAYS_14)).await.status, StatusCode::ACCEPTED);
     assert_eq!(post(&free, job(100 * 365 * 24 * 3600)).await.status, StatusCode::ACCEPTED);
+    // A unique key outlives its job.
+    let unique = |span: u64| json!({"kind": "k", "unique": {"key": "a", "for_seconds": span}});
+    let refused = post(&limited, unique(DAYS_14 + 1)).await;
+    assert_eq!((refused.status.as_u16(), &refused.json()["field"]), (422, &json!("unique.for_seconds")));
+    assert_eq!(post(&limited, unique(DAYS_14)).await.status, StatusCode::ACCEPTED);
     let batch = json!({"jobs": [job(1), job(DAYS_14 + 1)]}).to_string();
     let refused = server.ask("POST", "/v1/jobs/batch", &[&limited], &batch).await;
     assert_eq!((refused.status.as_u16(), &refused.json()["index"]), (422, &json!(1)), "{}", refused.text);

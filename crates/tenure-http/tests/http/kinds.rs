@@ -110,7 +110,25 @@ async fn args_whose_check_would_take_too_long_are_refused() {
     let told = service.post("/v1/jobs", &job(100_000)).await;
     assert_eq!((told.status, &told.json()["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("args")));
     assert!(told.text.contains("at most 50000000 checks"), "{told:?}");
-    assert_broken(&service.post("/v1/jobs", &job(10_000).replace("[7,", "[9,")).await, "/0", "enum");
+    assert_broken(&service.post("/v1/jobs", &job(10_000).replace("[7,", "[9,")).await, "", "schema");
+}
+
+/// The validator would make an error in memory for each of millions of missing fields.
+#[tokio::test]
+async fn many_broken_rules_take_no_memory() {
+    let service = Service::new();
+    let item = json!({ "type": "object", "required": ["sku", "qty", "price"] });
+    say(&service, "order", json!({ "schema": { "type": "array", "items": item } })).await;
+    let job = |count: usize| json!({ "kind": "order", "args": vec![json!({}); count] });
+    let told = service.post("/v1/jobs", &job(80_000).to_string()).await;
+    assert_broken(&told, "", "schema");
+    let told = service.post("/v1/jobs/batch", &json!({ "jobs": [job(1_000_000)] }).to_string()).await;
+    assert_eq!(
+        (told.status, told.json()["field"].as_str()),
+        (StatusCode::UNPROCESSABLE_ENTITY, Some("args"))
+    );
+    assert!(told.text.contains("at most 262144 bytes"), "{told:?}");
+    assert_broken(&service.post("/v1/jobs", &job(2).to_string()).await, "/0", "required");
 }
 
 #[tokio::test]
