@@ -67,7 +67,7 @@ impl Drop for ScratchFolder {
 struct Bounds {
     /// Folders that are open in one another. Deeper ones are moved to the top.
     depth: usize,
-    /// The same for folders that cannot be moved, such as those in a subvolume of Btrfs.
+    /// As many for folders that cannot be moved, such as those in a subvolume of Btrfs.
     depth_without_moves: usize,
     /// Folders that are moved to the top.
     moves: u32,

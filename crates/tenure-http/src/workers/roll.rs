@@ -350,8 +350,8 @@ async fn is_lost(api: &Api, id: HostId) -> Result<bool, Problem> {
     Ok(lost.iter().any(|lost| lost.host.id == id && is_within(&lost.host.serves, api.reach())))
 }
 
-/// Gives back what a worker runs, as far as whoever asks reaches it: it runs elsewhere at once, and what the worker writes about
-/// it from now on is refused. With `since`, jobs that started before are left alone. With `dismisses`, a worker that runs
+/// Releases the jobs of a worker that the caller reaches: they run elsewhere at once, and writes of the worker about them are
+/// refused from now on. With `since`, jobs that started before are left alone. With `dismisses`, a worker that runs
 /// something is first told to end. Returns `true` if there was something to give back.
 async fn release_all(
     api: &Api,

@@ -306,7 +306,7 @@ impl Slow {
     }
 }
 
-/// One request reads the list again, and the others must not use the old one meanwhile.
+/// A single request reads the list again, and the others must not use the old one meanwhile.
 #[tokio::test]
 async fn no_concurrent_request_takes_over_a_program() {
     let slow = Slow::new();
@@ -339,7 +339,7 @@ async fn claims_with_new_ids_share_reads_of_the_list_and_pause_between_them() {
     let told = slow.send(claims.iter().map(|claim| own.ask("POST", "/v1/claim", claim))).await;
     assert_eq!(told.iter().filter(|told| told.status == StatusCode::OK).count(), 50);
     assert!((1..=3).contains(&slow.reads()), "{}", slow.reads());
-    // One after another, each waits for a pause that is as long as four reads.
+    // Each of these requests waits for a pause that is as long as four reads.
     let (before, began) = (slow.reads(), slow.clock.moment());
     for _ in 0..10 {
         let claim = claim();
