@@ -275,7 +275,7 @@ impl Tenure {
         if !matches!(reason, Reason::Next { .. }) {
             return Ok(reason);
         }
-        // A worker that was told to take no more jobs takes none, however much room it has.
+        // A quiet or ending worker takes no jobs, even with free slots.
         let (mut looked_up, mut serving) = (0, Vec::new());
         for host in std::mem::take(&mut standing.serving) {
             if looked_up < COMMANDS_LOOKED_UP {

@@ -2,8 +2,8 @@
 //!
 //! RFC 8259 allows numbers of any size, lone surrogates and repeated names. Python stops at long integers, Go at
 //! numbers beyond a double, and each parser picks its own value of a repeated name. One such job would stop every client
-//! that lists it. `serde_json` with the feature `raw_value` reserves a name: it reads an object with this name as the JSON
-//! in the text of the value.
+//! that lists it. With its feature `raw_value`, `serde_json` reserves the name of a field: it replaces an object with such
+//! a field by the JSON in the text of the field.
 
 use std::borrow::Cow;
 use std::fmt::Write;

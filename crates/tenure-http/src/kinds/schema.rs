@@ -61,7 +61,7 @@ pub(crate) struct Schema {
     rules: Validator,
     /// Parts, with the values of enumerations.
     parts: usize,
-    /// Bytes that a pattern of each text can be compared with.
+    /// Bytes that all compiled patterns take at most.
     pattern_bytes: usize,
 }
 
@@ -119,7 +119,7 @@ impl Schema {
             return Vec::new();
         }
         if !work.lists {
-            let detail = "these args break the schema of their kind; they are too large for a list of the broken rules";
+            let detail = "not valid under the schema; too large to list each violation";
             return vec![Broken {
                 pointer: String::new(),
                 rule: "schema".to_owned(),
@@ -246,7 +246,9 @@ impl<'a> Reader<'a> {
     fn count(&mut self, more: usize) -> Result<(), Invalid> {
         self.parts += more;
         if self.parts > PARTS {
-            let allowed = format!("at most {PARTS} parts and values of enum after references are expanded");
+            let allowed = format!(
+                "at most {PARTS} parts, values of enum and names in required, after references are expanded"
+            );
             return Err(Invalid::new("schema", "too many parts", allowed));
         }
         Ok(())

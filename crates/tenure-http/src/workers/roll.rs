@@ -97,8 +97,8 @@ pub(crate) async fn check_passes(api: &Api, worker: HostId) -> Result<(), Proble
     owners::check(api, worker).await.map(drop)
 }
 
-/// Notes what a worker takes, as it claims. Nothing depends on it but what people are told. The caller has checked that the
-/// worker [passes](check_passes).
+/// Lists a worker with the queues and kinds of its claim. The list is only for people. The caller has checked that the worker
+/// [passes](check_passes).
 pub(crate) async fn note(
     api: &Api,
     name: Option<&str>,
