@@ -107,7 +107,7 @@ pub(super) const SCHEDULE_PAUSED: Metric =
 pub(super) const SCHEDULE_LOOK: Metric = gauge(
     "tenure_schedule_last_look_timestamp_seconds",
     &[],
-    "Last time this process enqueued due runs, in seconds since the Unix epoch; 0 if never",
+    "Last time this process checked for due runs, in seconds since the Unix epoch; 0 if never",
 );
 
 pub(super) const LEASE_ACQUIRE: Metric =

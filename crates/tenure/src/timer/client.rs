@@ -246,7 +246,7 @@ impl<'a> Timers<'a> {
         hours::look_up(self.tenure, ask).await
     }
 
-    /// Returns when workers of this process last ran schedules, and the error if they could not.
+    /// Returns when workers of this process last checked for due schedules, and the error if they could not.
     #[must_use]
     pub fn heartbeat(&self) -> Heartbeat {
         self.tenure.heart().heartbeat()

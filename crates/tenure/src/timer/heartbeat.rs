@@ -9,7 +9,7 @@ use tenure_store::Fault;
 /// It is looked far more often than this: a longer silence has a reason.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// When workers of this process last ran schedules, and the error if they could not.
+/// When workers of this process last checked for due schedules, and the error if they could not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Heartbeat {
