@@ -76,6 +76,7 @@ const LONG: &[(&str, &str)] = &[
     ("tenure_models it", "models::a_job_keeps_its_promises_whatever_is_late_lost_or_repeated"),
     ("tenure_models it", "models::slots_that_are_caught_up_with_wait_for_one_another_beside_a_triggered_job"),
     ("tenure_models it", "models::a_head_that_blocks_keeps_its_turn_until_it_ends"),
+    ("tenure_models it", "models::where_no_bug_is_planted_none_is_found"),
     ("tenure_sim it", "seeds::a_thousand_more_seeds_break_no_promise"),
     ("tenure_sim it", "seeds::more_seeds_break_no_promise_on_sqlite"),
     ("tenure_postgres it", "failover::ten_lagging_replicas_that_are_promoted_grant_no_fence_twice"),

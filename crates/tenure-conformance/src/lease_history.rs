@@ -108,13 +108,23 @@ impl<'a> Tale<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests {
+/// Handmade histories: the checker accepts those that could have been, and convicts the others.
+pub(crate) mod tests {
+    use libtest_mimic::Trial;
     use tenure_core::LeaseRefusal;
 
     use super::super::wishes::{Mine, acquire, break_within, id, name, release, renew};
     use super::*;
     use crate::given::seconds;
+    use crate::own;
+
+    pub fn tests() -> Vec<Trial> {
+        vec![
+            own(a_history_that_could_have_been_is_accepted),
+            own(calls_that_overlap_may_have_come_in_any_order),
+            own(a_history_that_cannot_have_been_is_convicted),
+        ]
+    }
 
     /// One call after the other, two ticks each.
     fn one_by_one(calls: Vec<(LeaseAct, LeaseOutcome)>) -> Vec<Taken> {
@@ -152,7 +162,6 @@ mod tests {
         (break_within(seconds(0)), LeaseOutcome::Breaks { free: tenure_core::Timestamp::EPOCH })
     }
 
-    #[test]
     fn a_history_that_could_have_been_is_accepted() {
         let lost = LeaseOutcome::Refused(LeaseRefusal::Lost { fence: Fence::from_number(2) });
         let good = [
@@ -167,7 +176,6 @@ mod tests {
         assert_eq!(violations(&one_by_one(lapsed), Ends::ByTimeToo), Vec::<String>::new());
     }
 
-    #[test]
     fn calls_that_overlap_may_have_come_in_any_order() {
         let mut overlapping = one_by_one(vec![grant(2, 2), renewed(1, 1), gave_back(1, 1), grant(1, 1)]);
         for taken in &mut overlapping {
@@ -176,7 +184,6 @@ mod tests {
         assert_eq!(violations(&overlapping, Ends::ByActs), Vec::<String>::new());
     }
 
-    #[test]
     fn a_history_that_cannot_have_been_is_convicted() {
         let bad = [
             (vec![grant(1, 1), grant(2, 1)], "x: two were granted fence 1"),

@@ -122,7 +122,9 @@ pub trait Maker: Send + Sync {
 #[must_use]
 pub fn run(maker: impl Maker + 'static) -> ExitCode {
     let maker: Arc<dyn Maker> = Arc::new(maker);
-    let trials = all().into_iter().map(|test| trial(test, Arc::clone(&maker))).collect();
+    let of_stores = all().into_iter().map(|test| trial(test, Arc::clone(&maker)));
+    let of_checkers = naive::tests::tests().into_iter().chain(lease_history::tests::tests());
+    let trials = of_stores.chain(of_checkers).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -226,6 +228,14 @@ where
 fn name_of<F>() -> &'static str {
     let path = std::any::type_name::<F>();
     path.split_once("::").map_or(path, |(_, name)| name)
+}
+
+/// A test of a checker of this suite, which needs no store.
+fn own<F: Fn() + Send + 'static>(sentence: F) -> Trial {
+    Trial::test(name_of::<F>(), move || {
+        sentence();
+        Ok(())
+    })
 }
 
 fn trial(test: Test, maker: Arc<dyn Maker>) -> Trial {

@@ -143,6 +143,7 @@ fn every_planted_bug_is_found_by_a_promise_that_it_breaks() {
 }
 
 #[test]
+#[ignore = "takes ten seconds: `cargo xtask test --long`"]
 fn where_no_bug_is_planted_none_is_found() {
     for control in catalogue::controls() {
         // As deep as the deepest of the planted bugs lies.

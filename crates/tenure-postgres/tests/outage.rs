@@ -92,12 +92,12 @@ async fn a_server_that_is_killed_under_load_loses_nothing_that_was_acknowledged(
     let consumers: Vec<_> =
         (1..=2).map(|n| tokio::spawn(consume(Arc::clone(&store), Arc::clone(&stop), n))).collect();
     for _ in 0..3 {
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(350)).await;
         server.crash().unwrap();
         tokio::time::sleep(Duration::from_millis(200)).await;
         server.start_again().unwrap();
     }
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    tokio::time::sleep(Duration::from_millis(350)).await;
     enough.store(true, Ordering::Relaxed);
     let mut acknowledged = BTreeSet::new();
     for producer in producers {

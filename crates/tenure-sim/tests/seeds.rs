@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tenure_sim::{Probe, StoreKind, Summary, report};
 
 /// Seeds that every run of the tests includes.
-const SEEDS: u64 = 25;
+const SEEDS: u64 = 12;
 /// Seeds that `--long` adds.
 const MORE_SEEDS: u64 = 1_000;
 /// Seeds that every run of the tests includes on SQLite, which takes four times as long.

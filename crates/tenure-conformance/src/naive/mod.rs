@@ -13,8 +13,7 @@ mod looks;
 mod past;
 mod rows;
 mod standing;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod timers;
 mod turns;
 mod unique;

@@ -9,8 +9,35 @@ use tenure_core::{
     StateName, Terms, Unique, What, Why, Window,
 };
 
+use libtest_mimic::Trial;
+
 use super::{Checker, Rows, Since};
+use crate::own;
 use made::{at, good, grant, id, lease, occurrence, schedule, set, waiting};
+
+pub fn tests() -> Vec<Trial> {
+    vec![
+        own(right_rows_are_accepted_once_and_again),
+        own(a_counter_that_is_not_decremented_or_not_there_is_found),
+        own(a_queue_that_is_missing_or_hides_its_oldest_job_is_found),
+        own(a_fence_that_is_given_twice_or_goes_back_is_found),
+        own(a_place_that_is_given_twice_is_found),
+        own(a_finished_job_that_comes_back_or_is_kept_too_short_is_found),
+        own(a_turn_of_two_jobs_or_of_none_is_found),
+        own(a_line_of_an_ordering_key_in_the_wrong_order_is_found),
+        own(a_room_that_is_not_given_back_is_found),
+        own(a_limit_that_is_exceeded_or_has_a_number_of_no_job_is_found),
+        own(places_in_line_that_are_taken_twice_or_out_of_order_are_found),
+        own(a_line_without_share_keys_that_is_out_of_order_is_found),
+        own(a_job_that_waits_for_the_wrong_jobs_is_found),
+        own(a_unique_key_without_its_job_or_of_another_is_found),
+        own(a_lease_whose_state_fence_or_history_is_wrong_is_found),
+        own(an_occurrence_that_is_skipped_or_decided_twice_is_found),
+        own(surroundings_that_are_made_up_are_found),
+        own(a_lapsed_job_is_no_longer_held_but_counts_as_running),
+        own(a_job_that_came_due_may_count_as_scheduled_until_a_turn_finds_it),
+    ]
+}
 
 /// Spoils correct rows, and asserts that a finding of the checker contains these words.
 fn assert_found(words: &str, spoil: impl FnOnce(&mut Rows)) {
@@ -29,7 +56,6 @@ fn assert_found_after(words: &str, change: impl FnOnce(&mut Rows)) {
     assert!(findings.iter().any(|finding| finding.contains(words)), "{words}: {findings:#?}");
 }
 
-#[test]
 fn right_rows_are_accepted_once_and_again() {
     let mut checker = Checker::default();
     for _ in 0..2 {
@@ -37,7 +63,6 @@ fn right_rows_are_accepted_once_and_again() {
     }
 }
 
-#[test]
 fn a_counter_that_is_not_decremented_or_not_there_is_found() {
     assert_found("counters", |rows| rows.counts[0].jobs += 1);
     assert_found("counters", |rows| rows.counts.truncate(1));
@@ -50,14 +75,12 @@ fn a_counter_that_is_not_decremented_or_not_there_is_found() {
     assert_found("totals", |rows| rows.rest.as_mut().unwrap().totals.jobs += 1);
 }
 
-#[test]
 fn a_queue_that_is_missing_or_hides_its_oldest_job_is_found() {
     assert_found("is not there", |rows| rows.queues.clear());
     assert_found("oldest due", |rows| rows.queues[0].oldest_due = None);
     assert_found("oldest due", |rows| rows.queues[0].oldest_due = Some(at(51)));
 }
 
-#[test]
 fn a_fence_that_is_given_twice_or_goes_back_is_found() {
     assert_found("below the floor", |rows| rows.jobs[0].fence = Fence::from_number(9));
     assert_found("fence without a grant", |rows| rows.jobs[3].fence = Fence::from_number(12));
@@ -69,7 +92,6 @@ fn a_fence_that_is_given_twice_or_goes_back_is_found() {
     assert_found_after("after grant", |rows| grant(&mut rows.jobs[0]));
 }
 
-#[test]
 fn a_place_that_is_given_twice_is_found() {
     assert_found("one place", |rows| rows.jobs[1].seq = 1);
     assert_found("one ID", |rows| rows.jobs[1].id = id(1));
@@ -78,7 +100,6 @@ fn a_place_that_is_given_twice_is_found() {
     assert_found_after("went back", |rows| rows.rest.as_mut().unwrap().last_seq = 5);
 }
 
-#[test]
 fn a_finished_job_that_comes_back_or_is_kept_too_short_is_found() {
     assert_found("retention", |rows| rows.jobs[5].expires = Some(at(61)));
     assert_found("retention", |rows| rows.jobs[0].expires = Some(at(61)));
@@ -88,7 +109,6 @@ fn a_finished_job_that_comes_back_or_is_kept_too_short_is_found() {
     assert_found_after("had ended", |rows| rows.jobs[5].state = waiting(50));
 }
 
-#[test]
 fn a_turn_of_two_jobs_or_of_none_is_found() {
     assert_found("at once", |rows| rows.jobs[1].state = waiting(50));
     assert_found("waits for it", |rows| {
@@ -101,7 +121,6 @@ fn a_turn_of_two_jobs_or_of_none_is_found() {
     });
 }
 
-#[test]
 fn a_line_of_an_ordering_key_in_the_wrong_order_is_found() {
     assert_found_after("before #2", |rows| {
         rows.jobs[0].state = State::Finished { at: at(99), end: End::Failed };
@@ -112,7 +131,6 @@ fn a_line_of_an_ordering_key_in_the_wrong_order_is_found() {
     });
 }
 
-#[test]
 fn a_room_that_is_not_given_back_is_found() {
     assert_found("limit smtp: running", |rows| rows.limits[0].meter.running = 2);
     assert_found("limit smtp: blocked", |rows| rows.limits[0].blocked = 0);
@@ -128,7 +146,6 @@ fn a_room_that_is_not_given_back_is_found() {
     });
 }
 
-#[test]
 fn a_limit_that_is_exceeded_or_has_a_number_of_no_job_is_found() {
     assert_found_after("2 run, 1 may", |rows| {
         rows.jobs[2].state = rows.jobs[0].state;
@@ -142,7 +159,6 @@ fn a_limit_that_is_exceeded_or_has_a_number_of_no_job_is_found() {
     assert_found_after("its jobs say", |rows| rows.limits[0].meter.limit = Limit::of(7));
 }
 
-#[test]
 fn places_in_line_that_are_taken_twice_or_out_of_order_are_found() {
     assert_found("places in line", |rows| rows.around_of(5).ahead = 0);
     assert_found("order of priority", |rows| {
@@ -161,7 +177,6 @@ fn places_in_line_that_are_taken_twice_or_out_of_order_are_found() {
     });
 }
 
-#[test]
 fn a_line_without_share_keys_that_is_out_of_order_is_found() {
     assert_found_after("the line of post is", |rows| {
         for place in [3, 4] {
@@ -174,7 +189,6 @@ fn a_line_without_share_keys_that_is_out_of_order_is_found() {
     });
 }
 
-#[test]
 fn a_job_that_waits_for_the_wrong_jobs_is_found() {
     assert_found("dependencies of #7", |rows| rows.around_of(7).after.clear());
     assert_found("dependencies of #4", |rows| rows.around_of(4).after.push(id(1)));
@@ -190,7 +204,6 @@ fn a_job_that_waits_for_the_wrong_jobs_is_found() {
     });
 }
 
-#[test]
 fn a_unique_key_without_its_job_or_of_another_is_found() {
     let unique = |window| {
         let on_conflict = tenure_core::OnConflict::Return;
@@ -209,7 +222,6 @@ fn a_unique_key_without_its_job_or_of_another_is_found() {
     });
 }
 
-#[test]
 fn a_lease_whose_state_fence_or_history_is_wrong_is_found() {
     assert_found("state of", |rows| rows.leases[0].state = LeaseState::Free);
     assert_found("below the floor", |rows| rows.leases[0].lease.fence = Fence::from_number(3));
@@ -227,7 +239,6 @@ fn a_lease_whose_state_fence_or_history_is_wrong_is_found() {
     assert_found_after("fence after", |rows| rows.leases[0] = lease(11));
 }
 
-#[test]
 fn an_occurrence_that_is_skipped_or_decided_twice_is_found() {
     assert_found("by its rule", |rows| rows.timers[0] = schedule(Some(60), 125));
     assert_found("next occurrence", |rows| rows.timers[0] = schedule(Some(60), 180));
@@ -239,7 +250,6 @@ fn an_occurrence_that_is_skipped_or_decided_twice_is_found() {
     });
 }
 
-#[test]
 fn surroundings_that_are_made_up_are_found() {
     assert_found("pause of the queue", |rows| rows.around_of(4).paused = true);
     assert_found("meter of the queue", |rows| rows.around_of(4).queue.running = 0);
@@ -251,7 +261,6 @@ fn surroundings_that_are_made_up_are_found() {
     assert_found("view of #4", |rows| rows.around.get_mut(&4).unwrap().job = None);
 }
 
-#[test]
 fn a_lapsed_job_is_no_longer_held_but_counts_as_running() {
     let mut rows = good();
     let State::Running { holder, due, .. } = rows.jobs[0].state else { panic!("#1 runs") };
@@ -260,7 +269,6 @@ fn a_lapsed_job_is_no_longer_held_but_counts_as_running() {
     assert_eq!(Checker::default().judge(rows, Since::ManyCalls), Vec::<String>::new());
 }
 
-#[test]
 fn a_job_that_came_due_may_count_as_scheduled_until_a_turn_finds_it() {
     let mut rows = good();
     let blocked = State::Blocked { on: Block::Order, due: at(50), why: Why::Enqueued };

@@ -12,7 +12,7 @@ use crate::schedule::oracle::{Oracle, Rule, at};
 /// Schedules to choose from.
 const SCHEDULES: usize = 1_500;
 /// Questions around each change of a clock.
-const QUESTIONS: usize = 4;
+const QUESTIONS: usize = 2;
 /// Questions around each change in `--long`.
 const MORE_QUESTIONS: usize = 16;
 /// Minimum number of clock changes and other moments over all zones. With fewer, the test shows too little.

@@ -7,7 +7,7 @@ use jiff::civil::{Date, DateTime};
 use crate::schedule::dice::Dice;
 use crate::schedule::given::{at, show};
 
-const RULES: usize = 150;
+const RULES: usize = 75;
 /// Rules that `--long` draws.
 const MORE_RULES: usize = 1_600;
 const WEEKDAYS: [&str; 7] = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];

@@ -215,7 +215,7 @@ fn check(history: &History) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn through_three_kills_and_a_lagging_promotion_no_job_is_lost_and_no_fence_is_granted_twice() {
     let spans = Spans {
-        load: Duration::from_millis(900),
+        load: Duration::from_millis(600),
         down: Duration::from_millis(200),
         lag: Duration::from_millis(500),
     };
