@@ -205,7 +205,7 @@ impl Writing<'_> {
         Ok(grown.len().max(again))
     }
 
-    /// How many more jobs limits may let in.
+    /// Returns the number of jobs that limits may still let in.
     fn may_let_in(&self) -> i64 {
         (value::bound(limits::LET_IN_JOBS) - self.jobs_let_in).max(0)
     }

@@ -86,7 +86,7 @@ impl LimitRow {
         self.rooms.iter().map(|(lane, rooms)| (*lane, rooms.queued)).collect()
     }
 
-    /// The lanes in which more jobs are queued than there is room for, or fewer: how many.
+    /// Returns the lanes in which more or fewer jobs are queued than there is room for, each with the difference.
     pub(crate) fn surpluses(&self, room: i64) -> Vec<(i64, i64)> {
         let surplus = |rooms: &Rooms| rooms.queued - room.min(rooms.queued + rooms.blocked);
         let of_lanes = self.rooms.iter().map(|(lane, rooms)| (*lane, surplus(rooms)));

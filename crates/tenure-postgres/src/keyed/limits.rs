@@ -65,7 +65,7 @@ struct Line {
 }
 
 impl Line {
-    /// Whether there is room for jobs that are blocked.
+    /// Returns `true` if there is room for jobs that are blocked.
     fn is_behind(&self, room: u32) -> bool {
         self.queued < room && self.blocked > 0
     }
@@ -225,7 +225,7 @@ impl Writing<'_> {
         Ok(ahead < i64::from(room))
     }
 
-    /// How many jobs of a limit may be queued in each lane, and how many stand in the line of this one.
+    /// Returns the number of jobs that a limit may queue in each lane, and the numbers of those in the line of this one.
     fn room_in(&mut self, key: &Key, lane: i32) -> (u32, Line) {
         let now = self.now;
         let row = self.limit(key);
@@ -257,7 +257,7 @@ impl Writing<'_> {
         self.look_at_limit(key).await
     }
 
-    /// Whether the limit blocks any job before this place in its lane.
+    /// Returns `true` if the limit blocks a job before this place in its lane.
     async fn is_blocked_before(&mut self, key: &Key, place: &Place) -> Result<bool, Fault> {
         let look = at(Query::new(IS_BLOCKED_BEFORE).with(key.as_str().to_owned()), place);
         let read = self.read(vec![look]).await?;
@@ -315,7 +315,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// How many more jobs limits may let in.
+    /// Returns the number of jobs that limits may still let in.
     fn may_let_in(&self) -> u32 {
         (limits::LET_IN_JOBS as u32).saturating_sub(self.keys.let_in)
     }

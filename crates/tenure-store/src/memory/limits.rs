@@ -139,7 +139,7 @@ impl Limits {
         self.rows.get(key).is_none_or(|row| row.meter().room(now) > 0)
     }
 
-    /// Whether there is room for jobs that are blocked before this place in the line of a job.
+    /// Returns `true` if there is room for jobs that are blocked before this place in the line of a job.
     pub fn is_behind(&self, job: &Job, place: Place, now: Timestamp) -> bool {
         let Some(row) = job.terms.limit.as_ref().and_then(|limit| self.rows.get(&limit.key)) else {
             return false;
@@ -234,12 +234,12 @@ impl Line {
         self.queued.range(..place).chain(self.blocked.range(..place)).take(at_most).count()
     }
 
-    /// Whether any job is blocked before this place.
+    /// Returns `true` if a job is blocked before this place.
     fn blocks_before(&self, place: Place) -> bool {
         self.blocked.first().is_some_and(|first| *first < place)
     }
 
-    /// Whether there is room for jobs that are blocked.
+    /// Returns `true` if there is room for jobs that are blocked.
     fn is_behind(&self, room: usize) -> bool {
         self.queued.len() < room && !self.blocked.is_empty()
     }
