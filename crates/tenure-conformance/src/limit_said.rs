@@ -1,8 +1,8 @@
 //! Which number of a limit key counts: what its jobs say, what people set, and what is told of it.
 
-use tenure_core::{Due, Limit, NewJob, StateName};
+use tenure_core::{Due, JobId, Limit, NewJob, Priority, StateName, limits};
 
-use super::given::{Given, cancel_within, minutes, seconds};
+use super::given::{Given, cancel_within, ids, minutes, seconds};
 use super::keyed::{key, limited};
 use super::limit::running;
 use super::{Test, test};
@@ -17,6 +17,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(a_limit_that_is_set_outranks_what_jobs_say_until_it_is_cleared),
         test(a_limit_below_what_runs_ends_nothing),
         test(a_greater_limit_lets_more_in_at_once),
+        test(a_call_lets_in_a_bounded_number_of_jobs_and_turns_let_in_the_rest_in_order),
         test(a_limit_is_there_while_a_job_has_need_of_it_or_it_is_set),
         test(a_limit_tells_how_much_of_it_is_used),
         test(limits_are_listed_by_key_page_by_page),
@@ -111,6 +112,26 @@ async fn a_greater_limit_lets_more_in_at_once(given: Given) {
     running(&given, 9, 1).await;
     given.store.set_limit(&key("smtp"), None).await.unwrap();
     assert_eq!(given.states(&jobs[1..]).await, [StateName::Queued; 2]);
+}
+
+async fn a_call_lets_in_a_bounded_number_of_jobs_and_turns_let_in_the_rest_in_order(given: Given) {
+    const MOST: u32 = limits::LIMIT_MOST;
+    let job = |most| given.on_terms("mail", limited(Some(most)));
+    let batch: Vec<NewJob> = (0..limits::LET_IN_JOBS + 100).map(|_| job(1)).collect();
+    let mut order: Vec<JobId> = batch.iter().map(|job| job.id).collect();
+    given.enqueue_all(batch).await;
+    // The first number lets in as many as a batch may, the second pushes them out, the third lets in none.
+    let batch = [MOST, 1, MOST].map(job).to_vec();
+    order.extend(batch.iter().map(|job| job.id));
+    given.enqueue_all(batch).await;
+    assert_eq!(given.count("mail", StateName::Queued).await, 1);
+    let first = NewJob { priority: Priority::FIRST, ..job(MOST) };
+    order.insert(0, given.put(first).await);
+    assert_eq!(given.count("mail", StateName::Queued).await, 2 + limits::LET_IN_JOBS as u64);
+    let (now, later) = order.split_at(limits::RESERVE_JOBS);
+    assert_eq!(ids(&given.grab(&["mail"]).await), now);
+    assert_eq!(given.count("mail", StateName::Blocked).await, 0);
+    assert_eq!(ids(&given.grab(&["mail"]).await), later);
 }
 
 async fn a_limit_is_there_while_a_job_has_need_of_it_or_it_is_set(given: Given) {

@@ -144,6 +144,8 @@ pub const RATE_TIMES: u32 = 1_000_000;
 pub const SHORTEST_RATE: Duration = Duration::from_millis(1);
 /// Longest time of a rate.
 pub const LONGEST_RATE: Duration = Duration::from_secs(31 * 24 * 3600);
+/// Most blocked jobs that one call, and one sweep, let into line because their limits have room.
+pub const LET_IN_JOBS: usize = 1_000;
 /// Most limits that one page of a listing returns.
 pub const PAGE_LIMITS: usize = 1_000;
 

@@ -22,6 +22,7 @@ mod leases_by_sql;
 mod leases_shared;
 mod leases_whole;
 mod life;
+mod limit_moves;
 mod needed;
 mod network;
 mod opening;

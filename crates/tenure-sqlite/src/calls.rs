@@ -60,9 +60,20 @@ pub(crate) fn look_up(
 }
 
 impl Writing<'_> {
-    /// Performs a request that may write.
-    #[allow(clippy::wildcard_enum_match_arm, reason = "all others are views")]
+    /// Performs a request that may write. It lets a bounded number of blocked jobs into line, which all batches of a
+    /// transaction share. Otherwise many batches of one job could keep the writer busy for as long as one batch may not.
     pub(crate) fn perform(&mut self, request: &Request) -> Result<Reply> {
+        if matches!(request, Request::Enqueue { .. }) {
+            return self.reply_to(request);
+        }
+        let by_batches = std::mem::take(&mut self.jobs_let_in);
+        let reply = self.reply_to(request);
+        self.jobs_let_in = by_batches;
+        reply
+    }
+
+    #[allow(clippy::wildcard_enum_match_arm, reason = "all others are views")]
+    fn reply_to(&mut self, request: &Request) -> Result<Reply> {
         Ok(match request {
             Request::Enqueue { batch } => Reply::Enqueue(self.enqueue(batch)?),
             Request::Reserve { ask } => Reply::Reserve(self.reserve(ask)?),

@@ -41,7 +41,7 @@ fn waits_for_room(conn: &Connection, key: &Key, job: &Job, lane: i64) -> Result<
     let Some(due) = job.state.due() else { return Ok(false) };
     let found = conn.prepare_cached(limit_keys::FIND)?.query_row([key.as_str()], limit_keys::read_limit);
     let Some((id, _, limit)) = found.optional()? else { return Ok(false) };
-    let Some(rooms) = limit.rooms.iter().find(|rooms| rooms.lane == lane && rooms.blocked > 0) else {
+    let Some(rooms) = limit.rooms.get(&lane).filter(|rooms| rooms.blocked > 0) else {
         return Ok(false);
     };
     let seq = value::signed(job.seq);

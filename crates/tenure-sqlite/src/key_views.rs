@@ -83,8 +83,8 @@ fn info(key: Key, limit: &LimitRow) -> LimitInfo {
         key,
         meter: limit.meter(),
         set: limit.set.is_some(),
-        queued: sum(&mut limit.rooms.iter().map(|rooms| rooms.queued)),
-        blocked: sum(&mut limit.rooms.iter().map(|rooms| rooms.blocked)),
+        queued: sum(&mut limit.rooms.values().map(|rooms| rooms.queued)),
+        blocked: sum(&mut limit.rooms.values().map(|rooms| rooms.blocked)),
     }
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn limited(conn: &Connection, stored: &Stored, now: Timestamp) -> Res
         .query_map([id, now.as_micros(), value::bound(SURROUNDING)], |row| value::job_id(row, 0))?
         .collect::<Result<_>>()?;
     let meter = Meter { running: limit.running.saturating_sub(overheld), ..limit.meter() };
-    let rooms = limit.rooms.iter().find(|rooms| rooms.lane == stored.lane);
+    let rooms = limit.rooms.get(&stored.lane);
     let last_gone = rooms.and_then(|rooms| rooms.last_gone);
     Ok(Some(Limited { meter, running, ahead: ahead_in_limit(conn, id, last_gone, stored)? }))
 }
@@ -155,7 +155,7 @@ pub(crate) fn blocked_by_limits(conn: &Connection, most: i64) -> Result<Vec<i64>
     let mut rows = blocking.query([most])?;
     while let Some(row) = rows.next()? {
         let (id, _, limit) = limit_keys::read_limit(row)?;
-        for rooms in limit.rooms.iter().filter(|rooms| rooms.blocked > 0) {
+        for rooms in limit.rooms.values().filter(|rooms| rooms.blocked > 0) {
             let (priority, round, due, seq) = rooms.end_of_queued().unwrap_or(START);
             let behind = [id, rooms.lane, priority, round, due, seq, rooms.blocked];
             let found = blocked.query_map(behind, |row| row.get(0))?;

@@ -50,6 +50,8 @@ mod leases;
 mod ledger;
 mod limit_keys;
 mod limit_line;
+#[cfg(test)]
+mod limit_moves;
 mod limit_row;
 mod listing;
 mod listing_by_end;

@@ -2,13 +2,14 @@
 //!
 //! In each lane the due jobs of a key stand in one line (`limit_line`). The first of them, as many as there is
 //! room for, also stand in the lane's line (`ready`); the others are blocked. Whatever touches a key is followed
-//! by a look at it, which lets jobs in or pushes them out until that is so again.
+//! by a look at it, which lets jobs in or pushes them out until that is so again. A call lets in a bounded number
+//! of jobs, and later sweeps the rest.
 
 use rusqlite::{OptionalExtension, Result, Row, params};
 use tenure_core::{Bucket, Key, Limit, LimitKey, limits};
 
 use crate::fault::{is_unreadable, unreadable};
-use crate::limit_row::{LimitRow, READ_AHEAD};
+use crate::limit_row::{LimitRow, READ_AHEAD, Rooms};
 use crate::reserve::Place;
 use crate::value;
 use crate::writing::Writing;
@@ -183,6 +184,8 @@ impl Writing<'_> {
             self.memory.set_back.looked_behind(None);
             return Ok(0);
         }
+        // Calls that change limits leave a sweep as much to let in as ever.
+        self.jobs_let_in = 0;
         let again = if has_grown_less { self.look_again()? } else { 0 };
         let grown = self
             .conn
@@ -195,8 +198,16 @@ impl Writing<'_> {
                 Err(error) => self.set_limit_aside(*id, &error)?,
             }
             self.settle_keys()?;
+            if self.may_let_in() == 0 {
+                return Ok(limits::SWEEP_ROWS);
+            }
         }
         Ok(grown.len().max(again))
+    }
+
+    /// Returns the number of jobs that limits may still let in.
+    fn may_let_in(&self) -> i64 {
+        (value::bound(limits::LET_IN_JOBS) - self.jobs_let_in).max(0)
     }
 
     /// Looks at limits for which time runs anew, because the clock was put back; answers at how many.
@@ -219,29 +230,37 @@ impl Writing<'_> {
         Ok(blocking.len())
     }
 
-    /// Makes the limit keep its promise: of each lane's line the first are queued, as many as it has room for.
+    /// Makes the limit keep its promise: of each lane's line the first are queued, as many as it has room for. If
+    /// that would let in too many at once, a sweep goes on.
     pub(crate) fn look_at_limit(&mut self, id: i64) -> Result<()> {
         let now = self.now;
-        loop {
-            let limit = self.touch_limit(id)?;
-            let meter = limit.meter().seen(now);
-            limit.bucket = meter.bucket;
-            let room = i64::from(meter.room(now));
-            // Each move sets one lane right.
-            match limit.surplus(room) {
-                Some((lane, surplus @ 1..)) => self.push_out(id, lane, surplus)?,
-                Some((lane, surplus)) => self.let_in(id, lane, -surplus)?,
-                None if limit.has_gone_idle() => self.cut_limit_lines(id)?,
-                None => {
-                    limit.settle(now);
-                    limit.is_touched = false;
-                    if limit.grows.is_some() {
-                        self.memory.keyed.will_grow();
-                    }
-                    return Ok(());
-                }
+        let limit = self.touch_limit(id)?;
+        let meter = limit.meter().seen(now);
+        limit.bucket = meter.bucket;
+        let (before, mut is_cut_short) = (self.jobs_let_in, false);
+        for (lane, surplus) in self.touch_limit(id)?.surpluses(i64::from(meter.room(now))) {
+            if surplus > 0 {
+                self.push_out(id, lane, surplus)?;
+                continue;
             }
+            let jobs = self.may_let_in().min(-surplus);
+            self.let_in(id, lane, jobs)?;
+            self.jobs_let_in += jobs;
+            is_cut_short |= jobs < -surplus;
         }
+        if self.touch_limit(id)?.has_gone_idle() {
+            self.cut_limit_lines(id)?;
+        }
+        let has_let_in = self.jobs_let_in > before;
+        let limit = self.touch_limit(id)?;
+        // A limit that has let none in goes on before those that have.
+        let since = limit.grows.filter(|since| *since < now && !has_let_in).unwrap_or(now);
+        limit.settle(now, is_cut_short.then_some(since));
+        limit.is_touched = false;
+        if limit.grows.is_some() {
+            self.memory.keyed.will_grow();
+        }
+        Ok(())
     }
 
     /// Writes what changed.
@@ -264,7 +283,7 @@ impl Writing<'_> {
                 limit.named,
                 limit.running,
                 limit.bucket.0.as_micros(),
-                value::to_json(&limit.rooms)?,
+                value::to_json(&limit.rooms.values().collect::<Vec<_>>())?,
                 limit.grows.map(|at| at.as_micros()),
             ])?;
             if limit.is_listed != limit.blocks() {
@@ -278,13 +297,14 @@ impl Writing<'_> {
 
 /// Reads a limit with its id and key.
 pub(crate) fn read_limit(row: &Row<'_>) -> Result<(i64, Key, LimitRow)> {
+    let rooms: Vec<Rooms> = value::maybe_json(row, 7)?.unwrap_or_default();
     let limit = LimitRow {
         said: row.get(2)?,
         set: value::maybe_json(row, 3)?,
         named: row.get(4)?,
         running: row.get(5)?,
         bucket: Bucket(value::instant(row, 6)?),
-        rooms: value::maybe_json(row, 7)?.unwrap_or_default(),
+        rooms: rooms.into_iter().map(|rooms| (rooms.lane, rooms)).collect(),
         grows: value::maybe_instant(row, 8)?,
         is_listed: row.get(9)?,
         is_touched: false,

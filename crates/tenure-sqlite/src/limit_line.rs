@@ -109,7 +109,7 @@ impl Writing<'_> {
     /// Deletes all that are gone.
     pub(crate) fn cut_limit_lines(&mut self, id: i64) -> Result<()> {
         let lines: Vec<_> =
-            self.touch_limit(id)?.rooms.iter_mut().map(|rooms| (rooms.lane, rooms.cut(0))).collect();
+            self.touch_limit(id)?.rooms.iter_mut().map(|(lane, rooms)| (*lane, rooms.cut(0))).collect();
         for (lane, last) in lines {
             if let Some(last) = last {
                 self.cut_limit_line(id, lane, last)?;

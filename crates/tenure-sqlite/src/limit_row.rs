@@ -1,6 +1,6 @@
 //! A limit key, as the writer has it in mind.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tenure_core::{Bucket, Limit, Meter, Timestamp};
@@ -23,8 +23,8 @@ pub(crate) struct LimitRow {
     pub running: u32,
     pub bucket: Bucket,
     /// Its due jobs in each lane that has some.
-    pub rooms: Vec<Rooms>,
-    /// When time makes room for some that are blocked.
+    pub rooms: BTreeMap<i64, Rooms>,
+    /// When time makes room for some that are blocked, or since when a sweep has to let in some.
     pub grows: Option<Timestamp>,
     /// Whether the file lists it among those that block jobs.
     pub is_listed: bool,
@@ -59,7 +59,7 @@ impl Default for LimitRow {
             named: 0,
             running: 0,
             bucket: Bucket::FULL,
-            rooms: Vec::new(),
+            rooms: BTreeMap::new(),
             grows: None,
             is_listed: false,
             is_touched: false,
@@ -78,33 +78,30 @@ impl LimitRow {
 
     /// Its jobs in this lane.
     pub(crate) fn room_in(&mut self, lane: i64) -> &mut Rooms {
-        let index = self.rooms.iter().position(|rooms| rooms.lane == lane).unwrap_or_else(|| {
-            self.rooms.push(Rooms { lane, ..Rooms::default() });
-            self.rooms.len() - 1
-        });
-        &mut self.rooms[index]
+        self.rooms.entry(lane).or_insert_with(|| Rooms { lane, ..Rooms::default() })
     }
 
     /// How many of its jobs are queued in each lane that has some.
     pub(crate) fn queued(&self) -> Vec<(i64, i64)> {
-        self.rooms.iter().map(|rooms| (rooms.lane, rooms.queued)).collect()
+        self.rooms.iter().map(|(lane, rooms)| (*lane, rooms.queued)).collect()
     }
 
-    /// A lane in which more jobs are queued than there is room for, or fewer: how many.
-    pub(crate) fn surplus(&self, room: i64) -> Option<(i64, i64)> {
+    /// Returns the lanes in which more or fewer jobs are queued than there is room for, each with the difference.
+    pub(crate) fn surpluses(&self, room: i64) -> Vec<(i64, i64)> {
         let surplus = |rooms: &Rooms| rooms.queued - room.min(rooms.queued + rooms.blocked);
-        self.rooms.iter().map(|rooms| (rooms.lane, surplus(rooms))).find(|(_, jobs)| *jobs != 0)
+        let of_lanes = self.rooms.iter().map(|(lane, rooms)| (*lane, surplus(rooms)));
+        of_lanes.filter(|(_, jobs)| *jobs != 0).collect()
     }
 
     /// Whether it blocks any job.
     pub(crate) fn blocks(&self) -> bool {
-        self.rooms.iter().any(|rooms| rooms.blocked > 0)
+        self.rooms.values().any(|rooms| rooms.blocked > 0)
     }
 
-    /// Keeps what follows from all else in step with it.
-    pub(crate) fn settle(&mut self, now: Timestamp) {
-        self.rooms.retain(|rooms| rooms.queued != 0 || rooms.blocked != 0 || rooms.gone != 0);
-        self.grows = if self.blocks() { self.meter().grows_at(now) } else { None };
+    /// Keeps what follows from all else in step with it. `behind`: since when a sweep has to let in some.
+    pub(crate) fn settle(&mut self, now: Timestamp, behind: Option<Timestamp>) {
+        self.rooms.retain(|_, rooms| rooms.queued != 0 || rooms.blocked != 0 || rooms.gone != 0);
+        self.grows = if self.blocks() { behind.or_else(|| self.meter().grows_at(now)) } else { None };
         if self.is_idle() {
             // What was said is forgotten now, though its row goes with the end of the transaction.
             (self.said, self.bucket) = (None, Bucket::FULL);
@@ -113,7 +110,7 @@ impl LimitRow {
 
     /// Whether nobody has need of it any more, but rows of those that are gone are there.
     pub(crate) fn has_gone_idle(&self) -> bool {
-        self.is_idle() && self.rooms.iter().any(|rooms| rooms.gone > 0)
+        self.is_idle() && self.rooms.values().any(|rooms| rooms.gone > 0)
     }
 
     /// Whether nobody has need of it any more.
@@ -187,11 +184,11 @@ mod tests {
     fn each_lane_is_let_as_much_as_there_is_room_for() {
         let mut limit = LimitRow { said: Some(2), ..LimitRow::default() };
         *limit.room_in(7) = Rooms { lane: 7, queued: 3, blocked: 1, ..Rooms::default() };
-        assert_eq!([2, 3, 9].map(|room| limit.surplus(room)), [Some((7, 1)), None, Some((7, -1))]);
+        assert_eq!([2, 3, 9].map(|room| limit.surpluses(room)), [vec![(7, 1)], vec![], vec![(7, -1)]]);
         *limit.room_in(8) =
             Rooms { lane: 8, queued: 1, gone: 2, last_gone: Some(place(3)), ..Rooms::default() };
-        assert_eq!(limit.surplus(3), None);
-        let text = serde_json::to_string(&limit.rooms).unwrap();
+        assert_eq!((limit.surpluses(3), limit.surpluses(0)), (vec![], vec![(7, 3), (8, 1)]));
+        let text = serde_json::to_string(&limit.rooms.values().collect::<Vec<_>>()).unwrap();
         assert_eq!(text, "[[7,3,1,0,null,null],[8,1,0,2,[0,0,10,3],null]]");
         let read: Vec<Rooms> = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
@@ -200,10 +197,10 @@ mod tests {
     #[test]
     fn what_was_said_is_forgotten_with_the_last_job() {
         let mut limit = LimitRow { said: Some(2), named: 1, ..LimitRow::default() };
-        limit.settle(Timestamp::EPOCH);
+        limit.settle(Timestamp::EPOCH, None);
         assert_eq!(limit.said, Some(2));
         limit.named = 0;
-        limit.settle(Timestamp::EPOCH);
+        limit.settle(Timestamp::EPOCH, None);
         assert_eq!((limit.said, limit.is_idle()), (None, true));
     }
 

@@ -48,6 +48,8 @@ pub(crate) struct Writing<'w> {
     pub news: News,
     /// Whether this transaction has made a lease free.
     frees: bool,
+    /// Number of blocked jobs that limits have let into line in this call.
+    pub jobs_let_in: i64,
     /// Who has joined lines and is not written there.
     pub line: Vec<Joined>,
     /// Number of rows that this connection had changed at the beginning.
@@ -150,7 +152,7 @@ impl<'w> Writing<'w> {
             memory.lanes.refresh(conn)?;
         }
         let changes = conn.total_changes();
-        Ok(Self { conn, memory, now, news, frees: false, line: Vec::new(), changes })
+        Ok(Self { conn, memory, now, news, frees: false, jobs_let_in: 0, line: Vec::new(), changes })
     }
 
     /// Writes what is written once a transaction.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{Bucket, Key, Limit, Meter, Terms, Timestamp};
+use tenure_core::{Bucket, Key, Limit, Meter, Terms, Timestamp, limits};
 use tenure_store::{CopiedLimit, Fault, LimitInfo};
 use tokio_postgres::Row;
 
@@ -24,6 +24,8 @@ const AHEAD: &str = "SELECT count(*) FROM (
          UNION ALL
          (SELECT FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 4
              AND (priority, round, due, seq) < ($3, $4, $5, $6) LIMIT $7)) a";
+const IS_BLOCKED_BEFORE: &str = "SELECT FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 4
+     AND (priority, round, due, seq) < ($3, $4, $5, $6) LIMIT 1";
 const FIRST_BLOCKED: &str = "SELECT * FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 4
      ORDER BY priority, round, due, seq LIMIT $3";
 const LAST_QUEUED: &str = "SELECT * FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 1
@@ -50,6 +52,7 @@ pub(crate) struct LimitRow {
     running: u32,
     /// How many of the jobs of each lane stand in its line.
     lanes: BTreeMap<i32, Line>,
+    /// When time makes room for jobs that it blocks, or since when a sweep has to let in some.
     #[serde(skip)]
     grows_at: Option<Timestamp>,
 }
@@ -59,6 +62,13 @@ pub(crate) struct LimitRow {
 struct Line {
     queued: u32,
     blocked: u32,
+}
+
+impl Line {
+    /// Returns `true` if there is room for jobs that are blocked.
+    fn is_behind(&self, room: u32) -> bool {
+        self.queued < room && self.blocked > 0
+    }
 }
 
 impl Default for LimitRow {
@@ -148,11 +158,12 @@ impl LimitRow {
         line.blocked = (line.blocked + shut).saturating_sub(opened);
     }
 
-    /// Keeps in mind when time makes room; `false` if nobody has need of the limit.
-    fn settle(&mut self, now: Timestamp) -> bool {
+    /// Keeps in mind when time makes room, or since when a sweep has to let in some; `false` if nobody has need of the
+    /// limit.
+    fn settle(&mut self, now: Timestamp, behind: Option<Timestamp>) -> bool {
         self.bucket = self.meter().seen(now).bucket;
         let blocks = self.lanes.values().any(|line| line.blocked > 0);
-        self.grows_at = self.meter().grows_at(now).filter(|_| blocks);
+        self.grows_at = behind.or_else(|| self.meter().grows_at(now)).filter(|_| blocks);
         self.set.is_some() || self.jobs > 0
     }
 }
@@ -195,15 +206,30 @@ impl Writing<'_> {
             return Ok(true);
         };
         self.load_limits(std::slice::from_ref(&key)).await?;
-        let now = self.now;
-        let row = self.limit(&key);
-        let room = row.meter().room(now);
-        let line = row.lanes.get(&stored.lane).copied().unwrap_or_default();
+        let (room, mut line) = self.room_in(&key, stored.lane);
+        if line.is_behind(room) {
+            if !self.is_blocked_before(&key, &place).await? {
+                return Ok(true);
+            }
+            // Those before it that have room by now are let in first.
+            self.look_at_limit(&key).await?;
+            line = self.room_in(&key, stored.lane).1;
+        }
+        if line.is_behind(room) {
+            return Ok(!self.is_blocked_before(&key, &place).await?);
+        }
         if room == 0 || u64::from(line.queued) + u64::from(line.blocked) < u64::from(room) {
             return Ok(room > 0);
         }
         let ahead = self.ahead_in_limit(&key, place, i64::from(room)).await?;
         Ok(ahead < i64::from(room))
+    }
+
+    /// Returns the number of jobs that a limit may queue in each lane, and the numbers of those in the line of this one.
+    fn room_in(&mut self, key: &Key, lane: i32) -> (u32, Line) {
+        let now = self.now;
+        let row = self.limit(key);
+        (row.meter().room(now), row.lanes.get(&lane).copied().unwrap_or_default())
     }
 
     /// Keeps a limit as it was copied, and lets as many of its jobs into line as it has room for.
@@ -231,23 +257,38 @@ impl Writing<'_> {
         self.look_at_limit(key).await
     }
 
+    /// Returns `true` if the limit blocks a job before this place in its lane.
+    async fn is_blocked_before(&mut self, key: &Key, place: &Place) -> Result<bool, Fault> {
+        let look = at(Query::new(IS_BLOCKED_BEFORE).with(key.as_str().to_owned()), place);
+        let read = self.read(vec![look]).await?;
+        Ok(read.iter().any(|rows| !rows.is_empty()))
+    }
+
     async fn ahead_in_limit(&mut self, key: &Key, place: Place, most: i64) -> Result<i64, Fault> {
         let read = self.read(vec![ahead(key, &place, most)]).await?;
         Ok(read.iter().flatten().next().map_or(0, |row| row.get(0)))
     }
 
-    /// Looks at a limit: of each line the first so many are queued as there is room for, and no more.
+    /// Looks at a limit: of each line the first so many are queued as there is room for, and no more. If that would let
+    /// in too many at once, a sweep goes on.
     pub(crate) async fn look_at_limit(&mut self, key: &Key) -> Result<(), Fault> {
         self.load_limits(std::slice::from_ref(key)).await?;
-        let now = self.now;
+        let (now, before, mut is_cut_short) = (self.now, self.keys.let_in, false);
+        let mut may_let_in = self.may_let_in();
         let row = self.limit(key);
         let room = row.meter().room(now);
         let mut moves = Vec::new();
         for (lane, line) in &row.lanes {
             if line.queued > room {
                 moves.push((*lane, LAST_QUEUED, line.queued - room));
-            } else if line.queued < room && line.blocked > 0 {
-                moves.push((*lane, FIRST_BLOCKED, line.blocked.min(room - line.queued)));
+            } else if line.is_behind(room) {
+                let all = line.blocked.min(room - line.queued);
+                let jobs = all.min(may_let_in);
+                may_let_in -= jobs;
+                is_cut_short |= jobs < all;
+                if jobs > 0 {
+                    moves.push((*lane, FIRST_BLOCKED, jobs));
+                }
             }
         }
         let pick = |(lane, sql, most): &(i32, &'static str, u32)| {
@@ -261,18 +302,30 @@ impl Writing<'_> {
                 if opens { self.open(row) } else { self.shut(row) }
             }
             let (opened, shut) = if opens { (count, 0) } else { (0, count) };
+            self.keys.let_in += opened;
             self.limit(key).moves(*lane, opened, shut);
         }
-        if !self.limit(key).settle(now) {
+        let has_let_in = self.keys.let_in > before;
+        let row = self.limit(key);
+        // A limit that has let none in goes on before those that have.
+        let since = row.grows_at.filter(|since| *since < now && !has_let_in).unwrap_or(now);
+        if !row.settle(now, is_cut_short.then_some(since)) {
             self.keys.limits.insert(key.clone(), None);
         }
         Ok(())
+    }
+
+    /// Returns the number of jobs that limits may still let in.
+    fn may_let_in(&self) -> u32 {
+        (limits::LET_IN_JOBS as u32).saturating_sub(self.keys.let_in)
     }
 
     /// Looks at up to so many limits in which time has made room, and at all if the clock was put back: room would come
     /// only when it has caught up.
     pub(super) async fn notice_room(&mut self, at_most: usize, put_back: bool) -> Result<(), Fault> {
         self.flush_limits()?;
+        // Calls that change limits leave a sweep as much to let in as ever.
+        self.keys.let_in = 0;
         let mut looks = vec![Query::new(GROWN).with(self.now.as_micros()).with(value::bound(at_most))];
         if put_back {
             looks.insert(0, Query::new(ALL_GROWING));
@@ -285,6 +338,9 @@ impl Writing<'_> {
             match looked {
                 Err(fault) if is_unreadable(&fault) => self.set_limit_aside(row.get(0), &fault)?,
                 looked => looked?,
+            }
+            if self.may_let_in() == 0 && !put_back {
+                break;
             }
         }
         Ok(())
@@ -321,14 +377,12 @@ pub(crate) fn is_limit_readable(row: &Row) -> Result<(), Fault> {
 
 /// How many stand before this place in its lane's line of a limit, counted up to `most`.
 pub(super) fn ahead(key: &Key, place: &Place, most: i64) -> Query {
-    Query::new(AHEAD)
-        .with(key.as_str().to_owned())
-        .with(place.lane)
-        .with(place.priority)
-        .with(place.round)
-        .with(place.due)
-        .with(place.seq)
-        .with(most)
+    at(Query::new(AHEAD).with(key.as_str().to_owned()), place).with(most)
+}
+
+/// Adds a place.
+fn at(query: Query, place: &Place) -> Query {
+    query.with(place.lane).with(place.priority).with(place.round).with(place.due).with(place.seq)
 }
 
 /// Sets the limit of a key, or lets its jobs say it again.

@@ -31,6 +31,8 @@ pub(crate) struct Keys {
     pub(super) limited: BTreeSet<i32>,
     /// Whether any job has come into line that was not there before.
     pub(super) has_newcomers: bool,
+    /// Number of blocked jobs that limits have let into line.
+    pub(super) let_in: u32,
     /// The jobs that had to leave their line.
     pub(super) shut: BTreeSet<i64>,
 }

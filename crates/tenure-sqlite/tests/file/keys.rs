@@ -54,6 +54,8 @@ fn a_limit_that_is_lifted_and_set_again_lets_in_and_pushes_out_all_there_are() {
         assert_eq!(shown().await, (2, JOBS - 2));
         for (most, queued) in [(1_000, 1_000), (990, 990), (9, 9), (1_100, 1_100), (600, 600), (1, 1)] {
             store.set_limit(&key("smtp"), Some(Limit::of(most))).await.unwrap();
+            // A call lets in a thousand, and the next one the rest.
+            store.tend().await.unwrap();
             assert_eq!(shown().await, (queued, JOBS - queued));
         }
         assert_eq!(store.reserve(ask(host(1), 9)).await.unwrap().jobs.len(), 1);

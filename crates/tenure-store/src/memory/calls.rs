@@ -10,6 +10,7 @@ use crate::{Clock, Host, Reply, Request, Sizes, Turn};
 impl Rows {
     /// Performs a request.
     pub(super) fn perform(&mut self, request: Request, now: Timestamp, clock: &dyn Clock) -> Reply {
+        self.limits.let_in = 0;
         match request {
             Request::Enqueue { batch } => Reply::Enqueue(self.enqueue(&batch, now)),
             Request::Reserve { ask } => Reply::Reserve(self.reserve(&ask, now)),

@@ -36,8 +36,14 @@ impl Rows {
     fn join_line(&mut self, row: &mut Row, now: Timestamp) {
         let round = self.shares.round_for(&row.job);
         row.round = Some(round);
-        let due = row.job.state.due().unwrap_or(now);
-        if self.limits.has_room(&row.job, row.place(due, round.number()), now) {
+        let place = row.place(row.job.state.due().unwrap_or(now), round.number());
+        // Those before it that have room by now are let in first.
+        if self.limits.is_behind(&row.job, place, now)
+            && let Some(limit) = &row.job.terms.limit
+        {
+            self.look_at_limit(&limit.key, now);
+        }
+        if self.limits.has_room(&row.job, place, now) {
             self.news.due = true;
         } else {
             row.shut();

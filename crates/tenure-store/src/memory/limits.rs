@@ -16,6 +16,8 @@ pub(super) struct Limits {
     pub grow: BTreeSet<(Timestamp, Key)>,
     /// When somebody last looked whether time has made room.
     looked: Option<Timestamp>,
+    /// Number of blocked jobs that limits have let into line in this call.
+    pub let_in: usize,
 }
 
 /// A limit and the jobs that it bounds.
@@ -31,7 +33,7 @@ struct LimitRow {
     running: BTreeSet<u64>,
     /// The due jobs of each queue and kind that have passed all other gates.
     lines: BTreeMap<(QueueName, Kind), Line>,
-    /// When time makes room for those that it blocks.
+    /// When time makes room for those that it blocks, or since when a sweep has to let in some.
     grows_at: Option<Timestamp>,
 }
 
@@ -137,6 +139,15 @@ impl Limits {
         self.rows.get(key).is_none_or(|row| row.meter().room(now) > 0)
     }
 
+    /// Returns `true` if there is room for jobs that are blocked before this place in the line of a job.
+    pub fn is_behind(&self, job: &Job, place: Place, now: Timestamp) -> bool {
+        let Some(row) = job.terms.limit.as_ref().and_then(|limit| self.rows.get(&limit.key)) else {
+            return false;
+        };
+        let line = row.lines.get(&(job.queue.clone(), job.kind.clone()));
+        line.is_some_and(|line| line.blocks_before(place) && line.is_behind(row.meter().room(now) as usize))
+    }
+
     /// Whether there is room for a job that joins its line at this place.
     pub fn has_room(&self, job: &Job, place: Place, now: Timestamp) -> bool {
         let Some(row) = job.terms.limit.as_ref().and_then(|limit| self.rows.get(&limit.key)) else {
@@ -144,22 +155,27 @@ impl Limits {
         };
         let room = row.meter().room(now) as usize;
         let Some(line) = row.lines.get(&(job.queue.clone(), job.kind.clone())) else { return room > 0 };
-        line.len() < room || line.ahead_of(place, room) < room
+        !line.blocks_before(place) && (line.len() < room || line.ahead_of(place, room) < room)
     }
 
     /// The next job of a limit that has to leave its place, and where it goes; `None` if all is as it should.
     fn next_move(&self, key: &Key, now: Timestamp) -> Option<(u64, Step)> {
         let row = self.rows.get(key)?;
         let room = row.meter().room(now) as usize;
-        row.lines.values().find_map(|line| line.next_move(room))
+        let may_let_in = self.let_in < limits::LET_IN_JOBS;
+        row.lines.values().find_map(|line| line.next_move(room, may_let_in))
     }
 
-    /// Keeps in mind when time makes room, and forgets a limit that nobody has need of.
-    fn settle(&mut self, key: &Key, now: Timestamp) {
+    /// Keeps in mind when time makes room, or that a sweep has to go on, and forgets a limit that nobody has need of.
+    fn settle(&mut self, key: &Key, has_let_in: bool, now: Timestamp) {
         let Some(row) = self.rows.get_mut(key) else { return };
         row.bucket = row.meter().seen(now).bucket;
+        let room = row.meter().room(now) as usize;
         let blocks = row.lines.values().any(|line| !line.blocked.is_empty());
-        let grows_at = row.meter().grows_at(now).filter(|_| blocks);
+        let is_behind = row.lines.values().any(|line| line.is_behind(room));
+        // A limit that has let none in goes on before those that have.
+        let since = row.grows_at.filter(|since| *since < now && !has_let_in).unwrap_or(now);
+        let grows_at = is_behind.then_some(since).or_else(|| row.meter().grows_at(now).filter(|_| blocks));
         let before = std::mem::replace(&mut row.grows_at, grows_at);
         let is_idle = row.set.is_none() && row.jobs == 0;
         before.map(|at| self.grow.remove(&(at, key.clone())));
@@ -218,28 +234,43 @@ impl Line {
         self.queued.range(..place).chain(self.blocked.range(..place)).take(at_most).count()
     }
 
+    /// Returns `true` if a job is blocked before this place.
+    fn blocks_before(&self, place: Place) -> bool {
+        self.blocked.first().is_some_and(|first| *first < place)
+    }
+
+    /// Returns `true` if there is room for jobs that are blocked.
+    fn is_behind(&self, room: usize) -> bool {
+        self.queued.len() < room && !self.blocked.is_empty()
+    }
+
     /// A newcomer that has room for itself may leave none for the last.
-    fn next_move(&self, room: usize) -> Option<(u64, Step)> {
+    fn next_move(&self, room: usize, may_let_in: bool) -> Option<(u64, Step)> {
         if self.queued.len() > room {
             return self.queued.last().map(|place| (place.seq, Step::Shut));
         }
-        let first = self.blocked.first().filter(|_| self.queued.len() < room);
+        let first = self.blocked.first().filter(|_| may_let_in && self.queued.len() < room);
         first.map(|place| (place.seq, Step::Opened))
     }
 }
 
 impl Rows {
-    /// Looks at a limit: of each line the first so many are queued as there is room for, and no more.
+    /// Looks at a limit: of each line the first so many are queued as there is room for, and no more. If that would let
+    /// in too many at once, a sweep goes on.
     pub fn look_at_limit(&mut self, key: &Key, now: Timestamp) {
+        let before = self.limits.let_in;
         while let Some((seq, step)) = self.limits.next_move(key, now) {
+            self.limits.let_in += usize::from(matches!(step, Step::Opened));
             self.write_row(seq, step, now);
         }
-        self.limits.settle(key, now);
+        self.limits.settle(key, self.limits.let_in > before, now);
     }
 
     /// Looks at up to so many limits in which time has made room, and at all if the clock was put back: room
     /// would come only when it has caught up.
     pub fn notice_room(&mut self, now: Timestamp, at_most: usize) {
+        // Calls that change limits leave a sweep as much to let in as ever.
+        self.limits.let_in = 0;
         if self.limits.looked.replace(now).is_some_and(|looked| now < looked) {
             let all: Vec<Key> = self.limits.grow.iter().map(|(_, key)| key.clone()).collect();
             all.iter().for_each(|key| self.look_at_limit(key, now));
@@ -249,6 +280,9 @@ impl Rows {
                 return;
             };
             self.look_at_limit(&key, now);
+            if self.limits.let_in >= limits::LET_IN_JOBS {
+                return;
+            }
         }
     }
 
