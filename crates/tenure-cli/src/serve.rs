@@ -114,6 +114,9 @@ impl Plan {
         if let Some(most) = settings.parsed("server.queues_per_token", number)? {
             options.queues_per_token = Some(usize::try_from(most).unwrap_or(usize::MAX));
         }
+        if let Some(most) = settings.parsed("server.kinds_per_token", number)? {
+            options.kinds_per_token = usize::try_from(most).unwrap_or(usize::MAX);
+        }
         if let Some(most) = settings.parsed("server.lease_names_per_token", number)? {
             options.lease_names_per_token = usize::try_from(most).unwrap_or(usize::MAX);
         }

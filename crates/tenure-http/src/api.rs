@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
-use tenure::{JobRecord, LeaseName, QueueName, Tenure};
+use tenure::{JobRecord, Kind, LeaseName, QueueName, Tenure};
 use tokio::sync::{Semaphore, watch};
 
 use crate::access::known::Known;
@@ -23,6 +23,7 @@ use crate::audit::{Act, AuditLog, ExportCounts, Refusals};
 use crate::callbacks::Egress;
 use crate::callbacks::recorder::Recorder;
 use crate::callbacks::teller::Teller;
+use crate::creators::Creator;
 use crate::filling;
 use crate::health::LastCheck;
 use crate::hide::{Hiding, View};
@@ -30,13 +31,13 @@ use crate::items::ItemRules;
 use crate::jobs::budget::WaitingJobs;
 use crate::jobs::followers::Followers;
 use crate::kinds::known::KnownKinds;
+use crate::kinds::new::NewKinds;
 use crate::leases::names::LeaseNames;
 use crate::leases::watchers::LeaseWatchers;
 use crate::memory::{Client, Transfer};
 use crate::metrics::{KindLabels, Metrics};
 use crate::problem::{Problem, ProblemType};
 use crate::push::pusher::Pushing;
-use crate::queues::creators::Creator;
 use crate::queues::known::KnownQueues;
 use crate::quota::Quotas;
 use crate::site::Site;
@@ -156,6 +157,7 @@ struct Inner {
     known: Known,
     followed: Followed,
     kinds: KnownKinds,
+    new_kinds: NewKinds,
     queues: KnownQueues,
     recorder: Recorder,
     teller: Teller,
@@ -199,6 +201,7 @@ impl Api {
                 known: Known::default(),
                 followed: Followed::default(),
                 kinds: KnownKinds::default(),
+                new_kinds: NewKinds::default(),
                 recorder: Recorder::new(rules.hiding.clone()),
                 queues: KnownQueues::default(),
                 teller: Teller::default(),
@@ -372,6 +375,15 @@ impl Api {
         let share = self.quotas().queue_share();
         let creator = self.who.name().map(|name| Creator { name, share });
         self.queues().admit(self.tenure(), self.quotas(), creator, queue).await
+    }
+
+    /// Refuses a queue that would be one more than the quotas allow, and a kind that is new in it if the caller has used up its
+    /// quota of new kinds.
+    pub(crate) async fn admit_kind(&self, queue: &QueueName, kind: &Kind) -> Result<(), Problem> {
+        self.admit_queue(queue).await?;
+        let Some(name) = self.who.name() else { return Ok(()) };
+        let creator = Creator { name, share: self.quotas().kinds_per_token };
+        self.inner.new_kinds.admit(self.tenure(), creator, queue, kind).await
     }
 
     /// Refuses a lease name that does not exist if the caller has used up its quota of new names.

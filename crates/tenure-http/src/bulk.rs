@@ -1,5 +1,6 @@
 //! Something done with many jobs: all that a search means, or a list of them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -7,7 +8,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tenure::{BulkAct, Filter, Invalid, JobId, Priority, QueueName, limits, seconds};
+use tenure::{
+    BulkAct, Count, Filter, Invalid, JobId, Kind, PageAsk, Priority, QueueName, StateName, Values, limits,
+    seconds,
+};
 
 use crate::answer::json;
 use crate::api::Api;
@@ -131,7 +135,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         return Ok(response);
     }
     if let BulkAct::Move { queue } = &act {
-        api.admit_queue(queue).await?;
+        admit_move(&api, queue, &filter).await?;
     }
     let draft = api.tenure().bulk_draft(act, filter).await?;
     let (accepted, replayed) = accept(api.tenure(), once, draft).await?;
@@ -139,6 +143,40 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     say_replayed(&mut response, replayed);
     response.extensions_mut().insert(Detail(detail(&headers, &text)));
     Ok(response)
+}
+
+/// Refuses a move that could bring more kinds into the queue than the quotas allow.
+async fn admit_move(api: &Api, queue: &QueueName, filter: &Filter) -> Result<(), Problem> {
+    api.admit_queue(queue).await?;
+    // Without an access token, no kind counts.
+    if api.who().name().is_none() {
+        return Ok(());
+    }
+    for kind in moved_kinds(api, filter).await? {
+        let of_queue = |problem: Problem| problem.with("field", "params.queue");
+        api.admit_kind(queue, &kind).await.map_err(of_queue)?;
+    }
+    Ok(())
+}
+
+/// Returns the kinds of the waiting jobs that a filter can match. A move leaves Tenure's own jobs where they are.
+async fn moved_kinds(api: &Api, filter: &Filter) -> Result<BTreeSet<Kind>, Problem> {
+    let kinds: BTreeSet<Kind> = if filter.ids.is_empty() {
+        let waits = |state| matches!(state, StateName::Scheduled | StateName::Queued | StateName::Blocked);
+        let can_match = |count: &Count| {
+            waits(count.state)
+                && (filter.states.is_empty() || filter.states.contains(&count.state))
+                && (filter.queues.is_empty() || filter.queues.contains(&count.queue))
+                && (filter.kinds.is_empty() || filter.kinds.contains(&count.kind))
+        };
+        let counts = api.tenure().counts().await?;
+        counts.into_iter().filter(can_match).map(|count| count.kind).collect()
+    } else {
+        let (filter, at_most, values) = (filter.clone(), limits::PAGE_JOBS, Values::Omitted);
+        let ask = PageAsk { filter, at_most, values, ..PageAsk::default() };
+        api.tenure().jobs().page(ask).await?.jobs.iter().map(|job| job.kind.clone()).collect()
+    };
+    Ok(kinds.into_iter().filter(|kind| !kind.is_own()).collect())
 }
 
 /// Reads the body with the route's parser, and returns the action, the filter and the parameters for the audit log.

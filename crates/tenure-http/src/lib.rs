@@ -20,6 +20,7 @@ mod bulk;
 mod callbacks;
 mod canonical;
 mod capabilities;
+mod creators;
 mod events;
 mod filling;
 #[cfg(test)]
@@ -33,6 +34,7 @@ mod item;
 mod items;
 mod jobs;
 mod kinds;
+mod lasting;
 mod leases;
 mod limits;
 mod memory;

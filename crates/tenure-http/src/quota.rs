@@ -11,6 +11,8 @@ pub(crate) const QUEUES: usize = 10_000;
 /// Part of the store's queues that tokens of one name may create, unless the operator sets a number: one in ten.
 const QUEUE_SHARES: usize = 10;
 
+/// New kinds of tokens of one name, in all queues, unless the operator sets another number.
+pub(crate) const KINDS_PER_TOKEN: usize = 1_000;
 /// New lease names of tokens of one name, unless the operator sets another number.
 pub(crate) const LEASE_NAMES_PER_TOKEN: usize = 100_000;
 
@@ -23,6 +25,8 @@ pub(crate) struct Quotas {
     pub queues: usize,
     /// Queues that tokens of one name may create; `None` means a tenth of `queues`.
     pub queues_per_token: Option<usize>,
+    /// Kinds that tokens of one name may be the first to use in a queue. The store keeps each kind of a queue.
+    pub kinds_per_token: usize,
     /// Lease names that tokens of one name may use first. The store keeps each of them.
     pub lease_names_per_token: usize,
 }
@@ -40,6 +44,7 @@ impl Default for Quotas {
             workers_per_token: WORKERS_PER_TOKEN,
             queues: QUEUES,
             queues_per_token: None,
+            kinds_per_token: KINDS_PER_TOKEN,
             lease_names_per_token: LEASE_NAMES_PER_TOKEN,
         }
     }

@@ -70,6 +70,7 @@ mod pooled;
 mod portions;
 mod prefix;
 mod query;
+mod queues;
 mod records;
 mod repair;
 mod rewriting;

@@ -18,6 +18,7 @@ use crate::link::Link;
 use crate::listing::{self, Walk, Walked};
 use crate::listing_by_end;
 use crate::query::Query;
+use crate::queues;
 use crate::rows::{self, Kept, Stored};
 use crate::store::PostgresStore;
 use crate::writing::last_of;
@@ -34,24 +35,6 @@ const COUNTS: &str = "SELECT l.queue, l.kind, t.* FROM (
          SELECT lane, sum(scheduled), sum(queued), sum(blocked), sum(running), sum(succeeded), sum(failed), sum(cancelled)
          FROM tally GROUP BY lane) t
      CROSS JOIN LATERAL (SELECT queue, kind FROM lane WHERE id = t.lane LIMIT 1) l ORDER BY l.queue, l.kind";
-/// A lane's jobs lie by priority and round first: this hops from the head of one round to that of the next. A queue that was
-/// removed while somebody put jobs into it is not gone.
-const QUEUES: &str = "WITH RECURSIVE head AS (
-         SELECT l.id AS lane, l.queue, f.* FROM lane l CROSS JOIN LATERAL (
-             SELECT priority, round, due, seq FROM ready WHERE lane = l.id
-             ORDER BY priority, round, due, seq LIMIT 1) f
-         UNION ALL
-         SELECT h.lane, h.queue, f.* FROM head h CROSS JOIN LATERAL (
-             SELECT priority, round, due, seq FROM ready
-             WHERE lane = h.lane AND (priority, round) > (h.priority, h.round)
-             ORDER BY priority, round, due, seq LIMIT 1) f)
-     SELECT q.name, q.paused, q.limit_to, o.due, j.created, coalesce($1::bigint, micros()), q.terms FROM queue q
-     LEFT JOIN LATERAL (SELECT lane, due, seq FROM head WHERE queue = q.name ORDER BY due, seq LIMIT 1) o ON true
-     LEFT JOIN LATERAL (SELECT created FROM job WHERE lane = o.lane AND seq = o.seq LIMIT 1) j ON true
-     WHERE NOT q.gone OR (SELECT coalesce(sum(coalesce(scheduled, 0) + coalesce(queued, 0) + coalesce(blocked, 0)
-             + coalesce(running, 0) + coalesce(succeeded, 0) + coalesce(failed, 0) + coalesce(cancelled, 0)), 0) FROM tally
-         WHERE lane = ANY (ARRAY(SELECT id FROM lane WHERE queue = q.name))) > 0
-     ORDER BY q.name";
 const QUEUE: &str = "SELECT paused, limit_to FROM queue WHERE name = $1 AND NOT gone";
 const AT_WORK: &str = "SELECT r.seq, r.holder, l.queue <> $1, r.lapse, j.id FROM running r
      CROSS JOIN LATERAL (SELECT queue FROM lane WHERE id = r.lane LIMIT 1) l
@@ -118,12 +101,7 @@ impl PostgresStore {
     }
 
     pub(crate) fn queues(&self) -> Answer<'_, Vec<QueueInfo>> {
-        Box::pin(self.read(|link| {
-            Box::pin(async move {
-                let queues = Query::new(QUEUES).with(link.database.time.told());
-                link.connection().await?.read(queues).await?.iter().map(queue_info).collect()
-            })
-        }))
+        Box::pin(self.read(|link| Box::pin(queues::list(link))))
     }
 
     pub(crate) fn standing(&self, id: JobId) -> Answer<'_, Option<Standing>> {
@@ -243,18 +221,6 @@ fn counts(rows: &[Row]) -> Result<Vec<Count>, Fault> {
         }
     }
     Ok(counts)
-}
-
-fn queue_info(row: &Row) -> Result<QueueInfo, Fault> {
-    let now = value::instant(row, 5)?;
-    let due = value::maybe_instant(row, 3)?;
-    let created = value::maybe_instant(row, 4)?;
-    // Since when it has been due, and here.
-    let oldest_due =
-        due.filter(|due| *due <= now).map(|due| created.map_or(due, |created| due.max(created)).min(now));
-    let limit = value::maybe_json(row, 2)?.unwrap_or_default();
-    let terms = value::maybe_json(row, 6)?.unwrap_or_default();
-    Ok(QueueInfo { name: value::queue(row, 0)?, paused: row.get(1), oldest_due, limit, terms })
 }
 
 async fn standing(link: &mut Link, id: JobId) -> Result<Option<Standing>, Fault> {

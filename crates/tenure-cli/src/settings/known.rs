@@ -222,6 +222,14 @@ pub(crate) const KNOWN: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "server.kinds_per_token",
+        kind: Kind::Text,
+        flag: flag("kinds-per-token", "N"),
+        default: Some("1000"),
+        about: "New kinds of tokens of one name, per queue; the store keeps each kind",
+        ..PLAIN
+    },
+    Setting {
         name: "server.lease_names_per_token",
         kind: Kind::Text,
         flag: flag("lease-names-per-token", "N"),

@@ -62,8 +62,8 @@ pub(crate) fn owned(api: &Api, draft: Draft) -> Draft {
 
 /// Refuses a job that would exceed a quota.
 pub(crate) async fn within_quotas(api: &Api, draft: &Draft, jobs: usize) -> Result<(), Problem> {
-    if let Some(queue) = draft.queue_name() {
-        api.admit_queue(queue).await?;
+    if let (Some(queue), Some(kind)) = (draft.queue_name(), draft.kind_and_args().0) {
+        api.admit_kind(queue, kind).await?;
     }
     api.admit_waiting(jobs).await
 }

@@ -60,9 +60,6 @@ pub(crate) async fn patch(api: Api, Id(id): Id, headers: HeaderMap, body: Body) 
     if let Some(queue) = edit.edit.queue.as_ref().filter(|queue| !api.reach().covers_queue(queue.as_str())) {
         return Err(api.beyond(&format!("jobs of queue {queue}")));
     }
-    if let Some(queue) = &edit.edit.queue {
-        api.admit_queue(queue).await?;
-    }
     if edit.edit.queue.is_some() && job.kind.is_own() {
         let detail =
             format!("job {id} is an internal job of kind {}; it cannot be moved to another queue", job.kind);
@@ -70,6 +67,10 @@ pub(crate) async fn patch(api: Api, Id(id): Id, headers: HeaderMap, body: Body) 
     }
     if api.shown(&job).tag.is_refused(&headers) {
         return Err(changed(id));
+    }
+    if let Some(queue) = &edit.edit.queue {
+        let of_queue = |problem: Problem| problem.with("field", "queue");
+        api.admit_kind(queue, &job.kind).await.map_err(of_queue)?;
     }
     let Edited { mut edit, notes } = edit;
     edit.meta = notes.map(|notes| merged(&job.terms.meta, notes));

@@ -2,5 +2,6 @@
 
 pub(crate) mod kept;
 pub(crate) mod known;
+pub(crate) mod new;
 pub(crate) mod routes;
 pub(crate) mod schema;

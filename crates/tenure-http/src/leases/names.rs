@@ -3,34 +3,27 @@
 //!
 //! A record in the store counts the names of each token name, so all servers count together.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, Writes, Written};
 use tenure::{Error, LeaseName, Name, Tenure};
 
+use crate::lasting::{LastingNames, Short, digest};
 use crate::problem::Problem;
 use crate::quota::Exceeded;
 use crate::secret::hex;
 
 /// Shelf of the records.
 const SHELF: &str = "lease_names";
-/// Bytes of a digest of a name, which may be long.
-const DIGEST_BYTES: usize = 16;
-/// Lease names that a server remembers at most.
-const MOST_NAMES: usize = 100_000;
 /// Token names whose count a server remembers at most.
 const MOST_TOKENS: usize = 1_000;
-
-type Short = [u8; DIGEST_BYTES];
 
 /// Lease names that exist, and the number of names that tokens have used first.
 #[derive(Debug, Default)]
 pub(crate) struct LeaseNames {
-    /// No name ever leaves the store, so this copy is never out of date.
-    known: Mutex<BTreeSet<Short>>,
+    known: LastingNames,
     counts: Mutex<BTreeMap<Short, Arc<Shared>>>,
 }
 
@@ -60,31 +53,19 @@ impl LeaseNames {
         name: &LeaseName,
     ) -> Result<(), Problem> {
         let short = digest(name.as_str());
-        if self.is_known(&short) {
+        if self.known.has(&short) {
             return Ok(());
         }
         if tenure.leases().info(name.as_str()).await?.is_none() {
             let count = self.count(token);
             let mut count = count.lock().await;
             // Another request may have counted the name meanwhile.
-            if !self.is_known(&short) {
+            if !self.known.has(&short) {
                 count.add(tenure, token, most).await?;
             }
         }
-        self.note(short);
+        self.known.note(short);
         Ok(())
-    }
-
-    fn is_known(&self, short: &Short) -> bool {
-        self.lock_known().contains(short)
-    }
-
-    fn note(&self, short: Short) {
-        let mut known = self.lock_known();
-        if known.len() >= MOST_NAMES && !known.contains(&short) {
-            known.pop_first();
-        }
-        known.insert(short);
     }
 
     fn count(&self, token: &str) -> Arc<Shared> {
@@ -93,10 +74,6 @@ impl LeaseNames {
             counts.pop_first();
         }
         Arc::clone(counts.entry(short).or_default())
-    }
-
-    fn lock_known(&self) -> MutexGuard<'_, BTreeSet<Short>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_counts(&self) -> MutexGuard<'_, BTreeMap<Short, Arc<Shared>>> {
@@ -147,10 +124,4 @@ impl Count {
         };
         Ok(Writes { records: vec![put], ..Writes::default() })
     }
-}
-
-fn digest(name: &str) -> Short {
-    let mut short = [0; DIGEST_BYTES];
-    short.iter_mut().zip(Sha256::digest(name.as_bytes())).for_each(|(to, from)| *to = from);
-    short
 }

@@ -6,18 +6,32 @@ use std::time::Duration;
 
 use tenure::{Moment, QueueName, Tenure};
 
-use super::creators::{Creator, Creators};
+use crate::creators::{Creator, Creators, Share};
 use crate::problem::Problem;
 use crate::quota::{Exceeded, Quotas};
 
 /// For so long what the store said is believed: so long another server may still go by what was agreed before.
-pub(super) const BELIEVED: Duration = Duration::from_secs(5);
+pub(crate) const BELIEVED: Duration = Duration::from_secs(5);
+
+/// Queues that access tokens create.
+static CREATED: Share = Share {
+    shelf: "queue_creators",
+    quota: "queues_per_token",
+    about: "the queue does not exist, and access tokens of this name have created too many queues",
+    setting: "--queues-per-token",
+    field: "queue",
+};
 
 /// Names of queues and lease durations of their jobs.
-#[derive(Default)]
 pub(crate) struct KnownQueues {
     met: Mutex<Option<Met>>,
     creators: Creators,
+}
+
+impl Default for KnownQueues {
+    fn default() -> Self {
+        Self { met: Mutex::default(), creators: Creators::new(&CREATED) }
+    }
 }
 
 /// Queues as the store had them, and those that were admitted since.
@@ -81,8 +95,10 @@ impl KnownQueues {
             return Ok(());
         }
         if let Some(creator) = creator {
-            let exists = |queue: &QueueName| self.lock().as_ref().is_none_or(|met| met.names.contains(queue));
-            self.creators.admit(tenure, creator, queue, exists).await?;
+            let has =
+                |met: &Met, queue: &str| QueueName::new(queue).is_ok_and(|queue| met.names.contains(&queue));
+            let exists = |queue: &str| self.lock().as_ref().is_none_or(|met| has(met, queue));
+            self.creators.admit(tenure, creator, queue.as_str(), exists).await?;
         }
         // Other requests may have created queues meanwhile.
         if let Some(met) = self.lock().as_mut()

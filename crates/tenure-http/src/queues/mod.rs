@@ -1,7 +1,6 @@
 //! Queues: looking at them, pausing, resuming and bounding them, and how many jobs are in them.
 
 pub(crate) mod agree;
-pub(crate) mod creators;
 pub(crate) mod explain;
 pub(crate) mod known;
 pub(crate) mod look;

@@ -7,7 +7,7 @@ use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tenure::{
-    Args, Error, Invalid, Name, NewTimer, Priority, QueueName, Timer, TimerAct, TimerDraft, TimerJob,
+    Args, Error, Invalid, Kind, Name, NewTimer, Priority, QueueName, Timer, TimerAct, TimerDraft, TimerJob,
     TimerOutcome, TimerSeen, TimerSet,
 };
 
@@ -103,10 +103,9 @@ async fn check_job(api: &Api, name: &Name, job: &mut Submit) -> Result<(), Probl
     admit::check_retention(api, job).map_err(of_job)?;
     api.check_program(name, &job.kind)?;
     // An invalid name is reported with the other fields.
-    let Ok(queue) = job.queue.as_deref().map_or_else(|| Ok(QueueName::default()), QueueName::new) else {
-        return Ok(());
-    };
-    api.admit_queue(&queue).await.map_err(within)
+    let queue = job.queue.as_deref().map_or_else(|| Ok(QueueName::default()), QueueName::new);
+    let (Ok(queue), Ok(kind)) = (queue, Kind::new(&job.kind)) else { return Ok(()) };
+    api.admit_kind(&queue, &kind).await.map_err(within)
 }
 
 fn draft(name: &Name, spec: ScheduleSpec) -> Result<TimerDraft, Problem> {
@@ -169,7 +168,10 @@ pub(crate) async fn patch(
             api.check_program(&name, changed.job.kind.as_str())?;
         }
         check(&api, Some(&timer), &headers)?;
-        api.admit_queue(&changed.job.queue).await?;
+        if changed.job.queue != timer.agreed.job.queue {
+            let of_job = |problem: Problem| problem.with("field", "job");
+            api.admit_kind(&changed.job.queue, &changed.job.kind).await.map_err(of_job)?;
+        }
         let set = api.tenure().remote().set_timer(changed, TimerSeen::of(&timer)).await;
         if let Some(set) = set.map_err(|error| in_words_of_the_wire(&name, error))? {
             return answered(&api, &name, set).await;

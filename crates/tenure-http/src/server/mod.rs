@@ -207,6 +207,7 @@ impl Server {
                 workers_per_token: self.options.workers_per_token,
                 queues: self.options.max_queues,
                 queues_per_token: self.options.queues_per_token,
+                kinds_per_token: self.options.kinds_per_token,
                 lease_names_per_token: self.options.lease_names_per_token,
             },
             rates: Arc::clone(&self.rates),

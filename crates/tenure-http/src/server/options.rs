@@ -78,6 +78,9 @@ pub struct Options {
     pub max_queues: usize,
     /// Maximum number of queues that access tokens of one name create. Default: a tenth of `max_queues`.
     pub queues_per_token: Option<usize>,
+    /// Maximum number of new kinds that access tokens of one name use; a kind counts in each queue. The store keeps each of
+    /// them; kinds that a queue has are unaffected.
+    pub kinds_per_token: usize,
     /// Maximum number of new lease names that access tokens of one name use. The store keeps each name; names that exist
     /// are unaffected.
     pub lease_names_per_token: usize,
@@ -122,6 +125,7 @@ impl Default for Options {
             workers_per_token: quota::WORKERS_PER_TOKEN,
             max_queues: quota::QUEUES,
             queues_per_token: None,
+            kinds_per_token: quota::KINDS_PER_TOKEN,
             lease_names_per_token: quota::LEASE_NAMES_PER_TOKEN,
             transfer_memory_mib: memory::TRANSFER_MIB,
             drain_delay: Duration::ZERO,

@@ -6,6 +6,7 @@ const QUOTAS: Quotas = Quotas {
     workers_per_token: 1_000,
     queues: 10_000,
     queues_per_token: None,
+    kinds_per_token: 1_000,
     lease_names_per_token: 100_000,
 };
 

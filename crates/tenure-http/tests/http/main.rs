@@ -22,6 +22,7 @@ mod limits;
 mod listing;
 mod logs;
 mod metrics;
+mod new_kinds;
 mod once;
 mod owners;
 mod proxied;

@@ -8,7 +8,7 @@ use tenure_http::{Access, NewAccessToken, Options, Reach, Scope, Server, TokenQu
 use crate::asking::{Asker, Service, Told};
 use crate::rights::token;
 
-async fn ask(asker: &Asker, method: &str, path: &str, token: &str, body: &str) -> Told {
+pub async fn ask(asker: &Asker, method: &str, path: &str, token: &str, body: &str) -> Told {
     let token = format!("authorization: Bearer {token}");
     asker.ask(method, path, &[&token, "content-type: application/json"], body).await
 }
@@ -138,7 +138,7 @@ async fn the_list_of_workers_comes_in_pages_with_lost_workers_at_the_end() {
 }
 
 /// All routes of a server with these options, on the store of a service.
-async fn served(service: &Service, change: impl FnOnce(&mut Options)) -> Asker {
+pub async fn served(service: &Service, change: impl FnOnce(&mut Options)) -> Asker {
     let mut options = Options::default();
     options.bind = "127.0.0.1:0".parse().unwrap();
     change(&mut options);
