@@ -22,6 +22,7 @@ mod canonical;
 mod capabilities;
 mod events;
 mod filling;
+mod finish;
 #[cfg(test)]
 mod fuzz;
 mod grants;

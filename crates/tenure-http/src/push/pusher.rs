@@ -14,7 +14,7 @@ use super::sending::{LEASE, Sending};
 use crate::api::Api;
 use crate::callbacks::caller::Caller;
 use crate::problem::Problem;
-use crate::workers::settle::settle_and_grant;
+use crate::workers::settle;
 
 /// It looks so often whether there are endpoints now.
 const LOOK: Duration = Duration::from_secs(5);
@@ -219,7 +219,7 @@ impl One {
     /// Claims jobs and sends them; answers how many, and in how long there may be more.
     async fn claim(&self, most: usize, room: &Arc<Semaphore>) -> Result<(usize, Option<Duration>), Problem> {
         let ask = self.ask(most)?;
-        let (_, grant) = settle_and_grant(&self.serving.api, Vec::new(), Some(ask)).await?;
+        let grant = settle::grant(&self.serving.api, ask).await?;
         let due_in = grant.due_in();
         let jobs = grant.told().0.jobs;
         let count = jobs.len();
