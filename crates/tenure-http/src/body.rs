@@ -35,6 +35,18 @@ impl Deref for Text {
     }
 }
 
+/// Reads a body of JSON. Keep the loan until the store has the values: their memory counts against the client.
+pub(crate) async fn values<T: DeserializeOwned>(
+    api: &Api,
+    headers: &HeaderMap,
+    body: Body,
+    most: usize,
+) -> Result<(T, Option<Loan>), Problem> {
+    let text = read(api, body, most).await?;
+    let values = json(headers, &text)?;
+    Ok((values, text.into_loan()))
+}
+
 /// Reads a body of at most so many bytes, within the bounds of all bodies.
 pub(crate) async fn read(api: &Api, body: Body, most: usize) -> Result<Text, Problem> {
     check_announced(&body, most)?;

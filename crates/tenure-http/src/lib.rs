@@ -23,6 +23,7 @@ mod capabilities;
 mod creators;
 mod events;
 mod filling;
+mod finish;
 #[cfg(test)]
 mod fuzz;
 mod grants;

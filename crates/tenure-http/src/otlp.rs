@@ -101,7 +101,15 @@ impl Sender {
         for (name, value) in &self.collector.headers {
             headers.extend(HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_str(value).ok()));
         }
-        let call = Call { method: Method::POST, target, headers, body, within: WITHIN, most: ANSWER_BYTES };
+        let call = Call {
+            method: Method::POST,
+            target,
+            headers,
+            body,
+            within: WITHIN,
+            most: ANSWER_BYTES,
+            large: None,
+        };
         match self.caller.call(call).await {
             Ok(heard) if heard.status.is_success() => Sent::Taken(heard.body),
             Ok(heard) if matches!(heard.status.as_u16(), 429 | 502..=504) => {

@@ -2,17 +2,19 @@
 
 use axum::body::Body;
 use axum::extract::OriginalUri;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use tenure::apps::{Began, Sort, Wanted};
-use tenure::{ChangeOutcome, Invalid, JobId, limits};
+use tenure::{ChangeOutcome, Invalid, JobId, QueueName, limits};
 
 use super::look::{OfSort, changed, set_of, there};
 use super::wire::{RunAsk, StopAsk};
 use crate::api::Api;
 use crate::body;
+use crate::finish::finish;
 use crate::id::Named;
 use crate::jobs::act::{self, Nothing};
+use crate::jobs::admit;
 use crate::problem::{Problem, ProblemType};
 
 const BODY_BYTES: usize = 16 * 1024;
@@ -29,7 +31,11 @@ pub(crate) async fn run(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let ask: RunAsk = body::json(&headers, &body::read(&api, body, limits::ARGS_BYTES).await?)?;
+    let (ask, loan) = body::values(&api, &headers, body, limits::ARGS_BYTES).await?;
+    finish(loan, began(api, name, uri, ask)).await
+}
+
+async fn began(api: Api, name: String, uri: Uri, ask: RunAsk) -> Result<Response, Problem> {
     let id = ask.id.as_deref().map(str::parse::<JobId>).transpose();
     let id = id.map_err(|wrong| Invalid { field: "id".to_owned(), ..wrong })?;
     let id = id.map(|id| id.chosen("id")).transpose()?;
@@ -57,6 +63,10 @@ pub(crate) async fn run(
         owner: api.who().name().map(str::to_owned),
         ..Wanted::default()
     };
+    // Only an offered program has a queue.
+    there(&apps, Sort::Triggered, &name).await?;
+    api.admit_queue(&QueueName::new(apps.set())?).await?;
+    admit::waiting(&api, id).await?;
     match apps.run(&name, &wanted).await? {
         Began::New(id) => act::shown(&api, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await,
         Began::Busy(id) => {

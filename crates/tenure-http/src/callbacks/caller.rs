@@ -22,9 +22,12 @@ use tokio_rustls::TlsConnector;
 
 use super::egress::Egress;
 use super::target::Target;
+use crate::push::budget::{LargeResponse, SMALL_RESPONSE};
 
 /// Whoever is called is told who calls.
 const AGENT: &str = concat!("tenure/", env!("CARGO_PKG_VERSION"));
+/// Memory for the head of a response, and for the part of its body that is not read yet.
+const BUFFER_BYTES: usize = 32 * 1024;
 
 /// What is sent.
 pub(crate) struct Call {
@@ -36,6 +39,8 @@ pub(crate) struct Call {
     pub within: Duration,
     /// As much of the answer is read.
     pub most: usize,
+    /// Memory for a large response, if such responses count.
+    pub large: Option<Arc<LargeResponse>>,
 }
 
 /// What was answered.
@@ -167,13 +172,20 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let broken = |error: hyper::Error| NoAnswer::Unreachable(format!("no response: {error}"));
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let mut http = http1::Builder::new();
+    http.max_buf_size(BUFFER_BYTES);
+    let (mut sender, connection) = http.handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let _connection = Connection(tokio::spawn(async move { drop(connection.await) }));
     let mut response = sender.send_request(request(&call)?).await.map_err(broken)?;
     let (mut body, mut whole) = (Vec::new(), true);
     while let Some(frame) = response.body_mut().frame().await {
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
         let room = call.most.saturating_sub(body.len());
+        if let Some(large) = &call.large
+            && body.len() + data.len().min(room) > SMALL_RESPONSE
+        {
+            large.admit().await;
+        }
         body.extend_from_slice(&data[..data.len().min(room)]);
         if data.len() > room {
             whole = false;
@@ -225,7 +237,7 @@ mod tests {
     fn call(url: &str) -> Call {
         let target = Target::read(url).unwrap();
         let (within, body) = (Duration::from_secs(5), Bytes::from_static(b"{}"));
-        Call { method: Method::POST, target, headers: Vec::new(), body, within, most: 10 }
+        Call { method: Method::POST, target, headers: Vec::new(), body, within, most: 10, large: None }
     }
 
     fn caller(allowed: &[Network]) -> Caller {

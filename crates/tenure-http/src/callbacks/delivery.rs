@@ -180,7 +180,8 @@ pub(super) async fn told(run: &Run<Deliverer>, telling: Telling<'_>) -> Result<H
     let mut headers = signed.headers(telling.secrets, &body).map_err(Failed::for_good)?;
     headers.push((CONTENT_TYPE, HeaderValue::from_static("application/cloudevents+json")));
     let target = Target::read(telling.url).map_err(Failed::for_good)?;
-    let call = Call { method: Method::POST, target, headers, body, within: WITHIN, most: ANSWER_BYTES };
+    let call =
+        Call { method: Method::POST, target, headers, body, within: WITHIN, most: ANSWER_BYTES, large: None };
     let heard = tokio::select! {
         biased;
         why = run.stopped() => return Err(Failed::retry(tenure::CutShort(why))),

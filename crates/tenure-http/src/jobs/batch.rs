@@ -12,6 +12,7 @@ use tenure::{Accepted, Draft};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::finish::finish;
 use crate::jobs::admit::admitted_in;
 use crate::jobs::each::enqueue_each;
 use crate::jobs::enqueue::{names_of, say_replayed};
@@ -103,13 +104,26 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         let detail = format!("after: {dependencies} IDs in all jobs; expected at most {MOST_DEPENDENCIES}");
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
     }
-    if atomic == Some(false) {
-        return each(&api, &headers, &text, jobs).await;
-    }
-    let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(&headers)));
-    let own = begun.map(|begun| Trace::below(&headers, begun.context.to_string()));
     let once = Once::of(&api, &headers, &[b"POST /v1/jobs/batch", &text])?;
-    let drafts = drafts(&api, jobs, own.or_else(|| Trace::of(&headers)).as_ref()).await;
+    finish(text.into_loan(), async move {
+        match atomic {
+            Some(false) => each(&api, &headers, once, jobs).await,
+            Some(true) | None => all(&api, &headers, once, jobs).await,
+        }
+    })
+    .await
+}
+
+/// Enqueues all jobs or none.
+async fn all(
+    api: &Api,
+    headers: &HeaderMap,
+    once: Option<Once>,
+    jobs: Vec<Submit>,
+) -> Result<Response, Problem> {
+    let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(headers)));
+    let own = begun.map(|begun| Trace::below(headers, begun.context.to_string()));
+    let drafts = drafts(api, jobs, own.or_else(|| Trace::of(headers)).as_ref()).await;
     let first = drafts.as_ref().ok().and_then(|drafts| drafts.first().map(names_of));
     let done = match (once, drafts) {
         (None, Ok(drafts)) => {
@@ -126,8 +140,8 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     };
     let (kind, queue) = first.unwrap_or_default();
     let sent = SentJobs { queue: &queue, kind: &kind, id: None, count: accepted.len() };
-    spans::attempt::sent(&api, begun, began, sent, None);
-    let items = items(&api, accepted).await;
+    spans::attempt::sent(api, begun, began, sent, None);
+    let items = items(api, accepted).await;
     let mut response = json(StatusCode::ACCEPTED, &BatchAnswer { items });
     say_replayed(&mut response, replayed);
     Ok(response)
@@ -145,7 +159,12 @@ async fn items(api: &Api, accepted: Vec<Accepted>) -> Vec<BatchItem> {
 }
 
 /// Enqueues those that are not refused.
-async fn each(api: &Api, headers: &HeaderMap, text: &[u8], jobs: Vec<Submit>) -> Result<Response, Problem> {
+async fn each(
+    api: &Api,
+    headers: &HeaderMap,
+    once: Option<Once>,
+    jobs: Vec<Submit>,
+) -> Result<Response, Problem> {
     let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(headers)));
     let own = begun.map(|begun| Trace::below(headers, begun.context.to_string()));
     let trace = own.or_else(|| Trace::of(headers));
@@ -157,7 +176,7 @@ async fn each(api: &Api, headers: &HeaderMap, text: &[u8], jobs: Vec<Submit>) ->
         }
     }
     let (kind, queue) = drafts.iter().find_map(|draft| draft.as_ref().ok().map(names_of)).unwrap_or_default();
-    let (mut answers, replayed) = match Once::of(api, headers, &[b"POST /v1/jobs/batch", text])? {
+    let (mut answers, replayed) = match once {
         None => (enqueue_each(api.tenure(), drafts).await?, false),
         Some(once) => once.enqueue_each(api.tenure(), drafts).await?,
     };

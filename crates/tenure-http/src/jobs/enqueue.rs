@@ -13,10 +13,12 @@ use tenure::{Accepted, Draft, Invalid, JobId, JobRecord, Tenure};
 use crate::answer::{PREFERENCE_APPLIED, REPLAYED, Shown, json};
 use crate::api::{Api, concealed_holder};
 use crate::body;
+use crate::finish::finish;
 use crate::hide::{Hiding, View};
 use crate::id::{Id, Named};
 use crate::item::made as made_by;
 use crate::jobs::{admit, told};
+use crate::memory::Loan;
 use crate::once::{Client, Did, Once};
 use crate::prefer::Prefer;
 use crate::problem::{Problem, ProblemType};
@@ -31,9 +33,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let text = body::read(&api, body, BODY_BYTES).await?;
     let submit: Submit = body::json(&headers, &text)?;
     let once = Once::of(&api, &headers, &[b"POST /v1/jobs", &text])?;
-    // The request may wait for the job's end, and must not hold the body meanwhile.
-    drop(text);
-    posted(&api, &headers, submit, once).await
+    posted(api, headers, submit, once, text.into_loan()).await
 }
 
 /// `POST /v1/kinds/{name}/jobs`
@@ -54,23 +54,29 @@ pub(crate) async fn post_of_kind(
     let json = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
     let submit: Submit = body::json(&json, &serde_json::to_vec(&fields).map_err(unread)?)?;
     let once = Once::of(&api, &headers, &[b"POST /v1/kinds/jobs", kind.as_bytes(), &text])?;
-    drop((text, fields));
-    posted(&api, &headers, submit, once).await
+    drop(fields);
+    posted(api, headers, submit, once, text.into_loan()).await
 }
 
 async fn posted(
-    api: &Api,
-    headers: &HeaderMap,
+    api: Api,
+    headers: HeaderMap,
     submit: Submit,
     once: Option<Once>,
+    loan: Option<Loan>,
 ) -> Result<Response, Problem> {
-    let (accepted, replayed) = sent(api, submit, None, headers, once).await?;
-    met(api, accepted).await?;
+    // The request may wait for the job's end, and must not hold its values meanwhile.
+    let (api, headers, accepted, replayed) = finish(loan, async move {
+        let (accepted, replayed) = sent(&api, submit, None, &headers, once).await?;
+        Ok((api, headers, accepted, replayed))
+    })
+    .await?;
+    met(&api, accepted).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Repeated(_) | Accepted::Replaced { .. } => StatusCode::ACCEPTED,
         Accepted::Existing(_) => StatusCode::OK,
     };
-    let mut response = answer(api, headers, accepted.id(), status).await?;
+    let mut response = answer(&api, &headers, accepted.id(), status).await?;
     say_replayed(&mut response, replayed);
     Ok(response)
 }
@@ -153,8 +159,12 @@ pub(crate) fn say_replayed(response: &mut Response, replayed: bool) {
 
 /// `PUT /v1/jobs/{id}`
 pub(crate) async fn put(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    let submit: Submit = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
-    let (accepted, _) = sent(&api, submit, Some(id), &headers, None).await?;
+    let (submit, loan) = body::values(&api, &headers, body, BODY_BYTES).await?;
+    let (api, headers, accepted) = finish(loan, async move {
+        let (accepted, _) = sent(&api, submit, Some(id), &headers, None).await?;
+        Ok((api, headers, accepted))
+    })
+    .await?;
     met(&api, accepted).await?;
     let status = match accepted {
         Accepted::New(_) | Accepted::Replaced { .. } => StatusCode::CREATED,

@@ -37,7 +37,16 @@ struct Followed {
 #[derive(Default)]
 struct Line {
     wanted: Notify,
+    from: Mutex<LookFrom>,
     grown: watch::Sender<()>,
+}
+
+/// The line after which the shared look begins.
+#[derive(Debug, Clone, Copy, Default)]
+struct LookFrom {
+    behind: (u32, u32),
+    /// `true` if the store has this line. Each follower looks itself for the lines before it.
+    is_stored: bool,
 }
 
 /// Somebody who follows a log; a line after this was made is never missed.
@@ -57,6 +66,7 @@ impl Followers {
         let mut of = self.logs.lock();
         let followed = of.entry(id).or_insert_with(|| self.begin(id, behind));
         followed.count += 1;
+        followed.line.lower(behind);
         Follower { id, logs: Arc::clone(&self.logs), grown: followed.line.grown.subscribe() }
     }
 
@@ -68,9 +78,24 @@ impl Followers {
     }
 
     fn begin(&self, id: JobId, behind: (u32, u32)) -> Followed {
-        let line = Arc::<Line>::default();
-        let looking = look_for_all(self.tenure.clone(), id, behind, Arc::clone(&line));
+        let line =
+            Arc::new(Line { from: Mutex::new(LookFrom { behind, is_stored: false }), ..Line::default() });
+        let looking = look_for_all(self.tenure.clone(), id, Arc::clone(&line));
         Followed { line, count: 0, looking: tokio::spawn(looking).abort_handle() }
+    }
+}
+
+impl Line {
+    fn from(&self) -> MutexGuard<'_, LookFrom> {
+        self.from.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins the shared look at this line if it is earlier. The first follower may have named a line that does not exist.
+    fn lower(&self, to: (u32, u32)) {
+        let mut from = self.from();
+        if !from.is_stored {
+            from.behind = to.min(from.behind);
+        }
     }
 }
 
@@ -101,7 +126,7 @@ impl Logs {
 }
 
 /// Looks at a log for all who follow it, until it is stopped because nobody does.
-async fn look_for_all(tenure: Tenure, id: JobId, mut behind: (u32, u32), line: Arc<Line>) {
+async fn look_for_all(tenure: Tenure, id: JobId, line: Arc<Line>) {
     let clock = tenure.store().clock();
     let mut next = LOOK;
     loop {
@@ -113,13 +138,15 @@ async fn look_for_all(tenure: Tenure, id: JobId, mut behind: (u32, u32), line: A
         next = next.saturating_mul(2).min(LATEST);
         // To its end, page by page.
         loop {
+            let behind = line.from().behind;
             let Ok(lines) = tenure.jobs().logs(id, behind, AT_ONCE).await else {
                 // Why the store does not answer, everybody is told himself.
                 line.grown.send_replace(());
                 break;
             };
             let Some(last) = lines.last() else { break };
-            (behind, next) = ((last.delivery, last.number), LOOK);
+            next = LOOK;
+            *line.from() = LookFrom { behind: (last.delivery, last.number), is_stored: true };
             line.grown.send_replace(());
             if lines.len() < AT_ONCE {
                 break;

@@ -241,7 +241,7 @@ impl Provider {
         target: Target,
         (headers, body): (Vec<(HeaderName, HeaderValue)>, Bytes),
     ) -> Result<(u16, Vec<u8>), OidcError> {
-        let call = Call { method, target, headers, body, within: WITHIN, most: RESPONSE_BYTES };
+        let call = Call { method, target, headers, body, within: WITHIN, most: RESPONSE_BYTES, large: None };
         let heard = self.caller.call(call).await.map_err(|none| OidcError::Provider(none.to_string()))?;
         if !heard.whole {
             return Err(OidcError::Provider("its response is too large".to_owned()));

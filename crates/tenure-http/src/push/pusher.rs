@@ -9,12 +9,13 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::budget::{Budget, Room};
 use super::endpoint::{Endpoint, Endpoints};
 use super::sending::{LEASE, Sending};
 use crate::api::Api;
 use crate::callbacks::caller::Caller;
 use crate::problem::Problem;
-use crate::workers::settle::settle_and_grant;
+use crate::workers::settle;
 
 /// It looks so often whether there are endpoints now.
 const LOOK: Duration = Duration::from_secs(5);
@@ -24,6 +25,8 @@ const POLL: Duration = Duration::from_secs(2);
 const AFTER_FAULT: Duration = Duration::from_secs(1);
 /// What is there but was not granted is asked for again after so long.
 const SOONEST: Duration = Duration::from_millis(50);
+/// After so long an endpoint asks again for room that other endpoints use.
+const NO_ROOM: Duration = Duration::from_millis(250);
 /// For so long an endpoint counts as a worker that is alive,
 const ALIVE: Duration = Duration::from_secs(90);
 /// and says so this often.
@@ -46,6 +49,7 @@ impl Pushing {
 pub(crate) struct Pusher {
     api: Api,
     caller: Caller,
+    budget: Budget,
     sent: TaskTracker,
     /// No more are claimed.
     no_more: CancellationToken,
@@ -55,9 +59,14 @@ pub(crate) struct Pusher {
 
 impl Pusher {
     pub(crate) fn start(api: &Api) -> Self {
+        Self::start_within(api, Budget::default())
+    }
+
+    /// Like [`start`](Self::start), with this budget for all endpoints together.
+    fn start_within(api: &Api, budget: Budget) -> Self {
         let caller = Caller::new(api.allowed().clone(), api.tenure().store().clock());
         let (no_more, stop) = (CancellationToken::new(), CancellationToken::new());
-        let pusher = Self { api: api.clone(), caller, sent: TaskTracker::new(), no_more, stop };
+        let pusher = Self { api: api.clone(), caller, budget, sent: TaskTracker::new(), no_more, stop };
         tokio::spawn(pusher.serving().run());
         pusher
     }
@@ -66,6 +75,7 @@ impl Pusher {
         Serving {
             api: self.api.clone(),
             caller: self.caller.clone(),
+            budget: self.budget.clone(),
             sent: self.sent.clone(),
             no_more: self.no_more.clone(),
             stop: self.stop.clone(),
@@ -105,6 +115,7 @@ impl Drop for Pusher {
 struct Serving {
     api: Api,
     caller: Caller,
+    budget: Budget,
     sent: TaskTracker,
     no_more: CancellationToken,
     stop: CancellationToken,
@@ -150,6 +161,7 @@ impl Serving {
             served.insert(name, (endpoint.version, end.clone()));
             let one = One {
                 holder: self.api.tenure().remote().draw_worker(),
+                name: endpoint.name.as_str().into(),
                 endpoint: Arc::new(endpoint),
                 serving: self.clone(),
                 end,
@@ -163,6 +175,7 @@ impl Serving {
 struct One {
     serving: Serving,
     endpoint: Arc<Endpoint>,
+    name: Arc<str>,
     holder: HostId,
     end: CancellationToken,
 }
@@ -189,7 +202,14 @@ impl One {
             due.mark_unchanged();
             let most = room.available_permits() + 1;
             drop(first);
-            let nap = match self.claim(most, &room).await {
+            let Some(budget) = self.serving.budget.room(&self.name, most) else {
+                tokio::select! {
+                    biased;
+                    () = self.end.cancelled() => break,
+                    () = clock.sleep(NO_ROOM) => continue,
+                }
+            };
+            let nap = match self.claim(budget, &room).await {
                 Ok((0, due_in)) => due_in.unwrap_or(POLL).clamp(SOONEST, POLL),
                 Ok(_) => Duration::ZERO,
                 Err(problem) => {
@@ -217,20 +237,26 @@ impl One {
     }
 
     /// Claims jobs and sends them; answers how many, and in how long there may be more.
-    async fn claim(&self, most: usize, room: &Arc<Semaphore>) -> Result<(usize, Option<Duration>), Problem> {
-        let ask = self.ask(most)?;
-        let (_, grant) = settle_and_grant(&self.serving.api, Vec::new(), Some(ask)).await?;
+    async fn claim(
+        &self,
+        mut budget: Room,
+        room: &Arc<Semaphore>,
+    ) -> Result<(usize, Option<Duration>), Problem> {
+        let ask = self.ask(budget.jobs)?;
+        let grant = settle::grant(&self.serving.api, ask).await?;
         let due_in = grant.due_in();
         let jobs = grant.told().0.jobs;
         let count = jobs.len();
         for job in jobs {
-            let Serving { api, caller, stop, sent, .. } = self.serving.clone();
-            let sending = Sending { api, caller, endpoint: Arc::clone(&self.endpoint), job, stop };
+            let Serving { api, caller, budget: all, stop, sent, .. } = self.serving.clone();
+            let large = Arc::new(all.response(&self.name, api.tenure().store().clock()));
+            let job_room = budget.of(&job);
+            let sending = Sending { api, caller, endpoint: Arc::clone(&self.endpoint), job, large, stop };
             // There was room for each when it was claimed.
             let permit = Arc::clone(room).acquire_owned().await;
             sent.spawn(async move {
                 sending.run().await;
-                drop(permit);
+                drop((permit, job_room));
             });
         }
         Ok((count, due_in))
@@ -265,3 +291,7 @@ impl One {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "pusher_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tenure::{Cause, Ending, Failure, Invalid, JobRecord, Renewal, Verdict, limits};
 use tokio_util::sync::CancellationToken;
 
+use super::budget::LargeResponse;
 use super::endpoint::{Endpoint, Endpoints};
 use super::heard::Meaning;
 use crate::api::Api;
@@ -45,8 +46,19 @@ pub(super) struct Sending {
     pub caller: Caller,
     pub endpoint: Arc<Endpoint>,
     pub job: Arc<JobRecord>,
+    /// Memory for the response. It counts until the store has the result.
+    pub large: Arc<LargeResponse>,
     /// The server ends, and waits no longer.
     pub stop: CancellationToken,
+}
+
+/// The args of a job as the body of a request, without a copy.
+struct ArgsOf(Arc<JobRecord>);
+
+impl AsRef<[u8]> for ArgsOf {
+    fn as_ref(&self) -> &[u8] {
+        self.0.args.as_bytes()
+    }
 }
 
 impl Sending {
@@ -145,7 +157,7 @@ impl Sending {
     async fn call(&self) -> Result<Call, Problem> {
         let (tenure, kept, job) = (self.api.tenure(), &self.endpoint.kept, &self.job);
         let now = tenure.now();
-        let body = Bytes::copy_from_slice(job.args.as_bytes());
+        let body = Bytes::from_owner(ArgsOf(Arc::clone(job)));
         let id = job.id.to_string();
         // The same in every attempt: whoever has done it knows it again.
         let signed = Signed { id: &id, seconds: now.as_micros().div_euclid(1_000_000) };
@@ -179,7 +191,8 @@ impl Sending {
         }
         let target = Target::read(&kept.url)?;
         let within = job.terms.timeout.unwrap_or(kept.timeout).min(kept.timeout);
-        Ok(Call { method: Method::POST, target, headers, body, within, most: limits::OUTPUT_BYTES })
+        let (most, large) = (limits::OUTPUT_BYTES, Some(Arc::clone(&self.large)));
+        Ok(Call { method: Method::POST, target, headers, body, within, most, large })
     }
 
     /// Whoever was called does it by himself from here on: he renews it, and tells its end with the token.

@@ -9,6 +9,7 @@ use super::look::{missing, shown, there};
 use super::set::acted;
 use crate::api::Api;
 use crate::body;
+use crate::finish::finish;
 use crate::id::Named;
 use crate::jobs::act::{self, Nothing};
 use crate::jobs::admit;
@@ -59,8 +60,12 @@ pub(crate) async fn trigger(
     body: Body,
 ) -> Result<Response, Problem> {
     let most = limits::ARGS_BYTES + BODY_BYTES;
-    let ask: TriggerAsk = body::json(&headers, &body::read(&api, body, most).await?)?;
+    let (ask, loan) = body::values(&api, &headers, body, most).await?;
     let name = Name::new("name", &name)?;
+    finish(loan, triggered(api, name, ask)).await
+}
+
+async fn triggered(api: Api, name: Name, ask: TriggerAsk) -> Result<Response, Problem> {
     let id = ask.id.as_deref().map(str::parse::<JobId>).transpose();
     let id = id.map_err(|wrong| Invalid { field: "id".to_owned(), ..wrong })?;
     let id = id.map(|id| id.chosen("id")).transpose()?;

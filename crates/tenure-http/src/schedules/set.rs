@@ -15,6 +15,7 @@ use super::look::{any, find, shown, tag, there};
 use super::shape::{Shape, patched, policies};
 use crate::api::Api;
 use crate::body;
+use crate::finish::finish;
 use crate::id::Named;
 use crate::jobs::admit;
 use crate::problem::{Problem, ProblemType};
@@ -30,8 +31,12 @@ pub(crate) async fn put(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let mut spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (spec, loan) = body::values(&api, &headers, body, BODY_BYTES).await?;
     let name = Name::new("name", &name)?;
+    finish(loan, set(api, name, headers, spec)).await
+}
+
+async fn set(api: Api, name: Name, headers: HeaderMap, mut spec: ScheduleSpec) -> Result<Response, Problem> {
     if let Some(other) = spec.name.as_deref().filter(|said| *said != name.as_str()) {
         return Err(Invalid::new("name", other, format_args!("{name}, as in the path, or no name")).into());
     }
@@ -53,7 +58,11 @@ pub(crate) async fn put(
 
 /// `POST /v1/schedules`
 pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    let mut spec: ScheduleSpec = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (spec, loan) = body::values(&api, &headers, body, BODY_BYTES).await?;
+    finish(loan, create(api, spec)).await
+}
+
+async fn create(api: Api, mut spec: ScheduleSpec) -> Result<Response, Problem> {
     let named = spec.name.take().ok_or_else(|| Invalid::new("name", "nothing", "a name"))?;
     let name = Name::new("name", &named)?;
     check_job(&api, &name, &mut spec.job).await?;
@@ -146,8 +155,12 @@ pub(crate) async fn patch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let patch: SchedulePatch = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (patch, loan) = body::values(&api, &headers, body, BODY_BYTES).await?;
     let name = Name::new("name", &name)?;
+    finish(loan, change(api, name, headers, patch)).await
+}
+
+async fn change(api: Api, name: Name, headers: HeaderMap, patch: SchedulePatch) -> Result<Response, Problem> {
     // What is not said stays as it is, and so it has to be what was read.
     for _ in 0..TRIES {
         let timer = there(&api, &name).await?;

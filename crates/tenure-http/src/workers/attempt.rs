@@ -18,6 +18,7 @@ use super::{overdue, roll};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::finish::finish;
 use crate::id::Id;
 use crate::problem::Problem;
 use crate::spans;
@@ -91,16 +92,16 @@ pub(crate) async fn complete(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let said: Complete = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (said, loan) = body::values::<Complete>(&api, &headers, body, BODY_BYTES).await?;
     let token = said.token.clone();
-    settle(&api, id, &token, said.verdict()?).await
+    finish(loan, settle(api, id, token, said.verdict()?)).await
 }
 
 /// `POST /v1/jobs/{id}/fail`
 pub(crate) async fn fail(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    let said: Fail = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (said, loan) = body::values::<Fail>(&api, &headers, body, BODY_BYTES).await?;
     let token = said.token.clone();
-    settle(&api, id, &token, said.verdict()?).await
+    finish(loan, settle(api, id, token, said.verdict()?)).await
 }
 
 /// `POST /v1/jobs/{id}/release`
@@ -110,19 +111,19 @@ pub(crate) async fn release(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let said: Release = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (said, loan) = body::values::<Release>(&api, &headers, body, BODY_BYTES).await?;
     let token = said.token.clone();
-    settle(&api, id, &token, said.verdict()?).await
+    finish(loan, settle(api, id, token, said.verdict()?)).await
 }
 
-async fn settle(api: &Api, id: JobId, token: &str, verdict: Verdict) -> Result<Response, Problem> {
+async fn settle(api: Api, id: JobId, token: String, verdict: Verdict) -> Result<Response, Problem> {
     let completes = matches!(verdict, Verdict::Succeeded(_));
-    let job = of_token(api, id, token).await?;
+    let job = of_token(&api, id, &token).await?;
     let ending = Ending { job: Arc::clone(&job), verdict };
-    let (settled, _) = spans::attempt::settle(api, vec![ending], None).await?;
+    let (settled, _) = spans::attempt::settle(&api, vec![ending], None).await?;
     api.granted().forget(&job);
     let settled = settled.into_iter().next().unwrap_or(Settled::Gone);
-    Ok(json(StatusCode::OK, &told(api, id, completes, settled).await?))
+    Ok(json(StatusCode::OK, &told(&api, id, completes, settled).await?))
 }
 
 /// What a worker is told of what it has told.
@@ -154,7 +155,11 @@ pub(crate) async fn heartbeat(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let said: Heartbeat = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (said, loan) = body::values(&api, &headers, body, BODY_BYTES).await?;
+    finish(loan, beat(api, id, said)).await
+}
+
+async fn beat(api: Api, id: JobId, said: Heartbeat) -> Result<Response, Problem> {
     let ttl = said.lease_seconds.map(|span| seconds("lease_seconds", span)).transpose()?;
     ttl.map_or(Ok(()), check_lease)?;
     let progress = said.progress.map(HeartbeatProgress::checked).transpose()?;

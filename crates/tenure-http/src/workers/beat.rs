@@ -20,6 +20,7 @@ use super::{overdue, roll};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::finish::finish;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::shape;
 
@@ -108,7 +109,11 @@ pub(crate) async fn post(
     body: Body,
 ) -> Result<Response, Problem> {
     let worker: HostId = id.parse()?;
-    let said: Beat = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (said, loan) = body::values(&api, &headers, body, BODY_BYTES).await?;
+    finish(loan, beat(api, worker, said)).await
+}
+
+async fn beat(api: Api, worker: HostId, said: Beat) -> Result<Response, Problem> {
     if said.running.len() > MOST {
         let detail = format!("running: {} entries; expected at most {MOST}", said.running.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));

@@ -29,6 +29,8 @@ pub(super) struct WorkerBook {
     workers: BTreeMap<HostId, Heard>,
     of_tokens: BTreeMap<Arc<str>, Usage>,
     of_all: Usage,
+    /// Workers with a task that announces them, also after they were removed; `true` if their last state is not announced yet.
+    announcing: BTreeMap<HostId, bool>,
 }
 
 /// Number and size of some workers.
@@ -41,7 +43,7 @@ struct Usage {
 /// A worker as it describes itself.
 #[derive(Debug, Clone)]
 pub(super) struct Heard {
-    /// Time of its last announcement to the store.
+    /// Time at which its last announcement to the store was due.
     told: Moment,
     pub(super) name: String,
     /// The access token with which it claimed first, if any.
@@ -73,14 +75,14 @@ pub(super) struct Claimant<'a> {
 type Line<'a> = (&'a QueueName, Option<&'a [Kind]>);
 
 impl WorkerBook {
-    /// Records a claim; returns the worker if it is time to announce it to the store.
+    /// Records a claim; returns `true` if it is time to announce the worker to the store.
     pub(super) fn note(
         &mut self,
         quotas: Quotas,
         claimant: &Claimant<'_>,
         ask: &Reserve,
         now: Moment,
-    ) -> Result<Option<Heard>, Exceeded> {
+    ) -> Result<bool, Exceeded> {
         let payer = claimant.token.map(Arc::<str>::from);
         let before = self.remove(ask.holder);
         let bytes = bytes_with(before.as_ref().filter(|heard| heard.payer == payer), claimant, ask, now);
@@ -106,17 +108,31 @@ impl WorkerBook {
         if is_due {
             (heard.told, heard.name) = (now, claimant.name.to_owned());
         }
-        let announced = is_due.then(|| heard.clone());
         self.insert(ask.holder, heard);
-        Ok(announced)
+        Ok(is_due)
     }
 
-    /// Returns a live worker if it is time to announce it again and the caller reaches all that it takes.
-    pub(super) fn again(&mut self, id: HostId, now: Moment, reach: &Reach) -> Option<Heard> {
+    /// Returns `true` if it is time to announce a live worker again and the caller reaches all that it takes.
+    pub(super) fn again(&mut self, id: HostId, now: Moment, reach: &Reach) -> bool {
         let is_due = |heard: &&mut Heard| now.since(heard.told) >= APART && heard.is_within(reach);
-        let heard = self.workers.get_mut(&id).filter(is_due)?;
+        let Some(heard) = self.workers.get_mut(&id).filter(is_due) else { return false };
         heard.told = now;
-        Some(heard.clone())
+        true
+    }
+
+    /// Marks the state of a worker as not announced yet. Returns `true` if there is no task that announces it.
+    pub(super) fn begin_announcing(&mut self, id: HostId) -> bool {
+        self.announcing.insert(id, true).is_none()
+    }
+
+    /// Returns the state of a worker if it is not announced yet. Otherwise, its task must end.
+    pub(super) fn next_announcement(&mut self, id: HostId) -> Option<Heard> {
+        let is_newer = self.announcing.insert(id, false).unwrap_or_default();
+        let heard = self.workers.get(&id).filter(|_| is_newer).cloned();
+        if heard.is_none() {
+            self.announcing.remove(&id);
+        }
+        heard
     }
 
     /// Returns a worker that was heard of lately.

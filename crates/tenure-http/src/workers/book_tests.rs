@@ -32,7 +32,9 @@ fn note(
     said: Option<u32>,
 ) -> Option<Heard> {
     let claimant = Claimant { token: None, name: "mailer", slots: said };
-    book.note(QUOTAS, &claimant, &ask(worker(1), slots, queues, &Kinds::All), at(seconds)).unwrap()
+    let is_due =
+        book.note(QUOTAS, &claimant, &ask(worker(1), slots, queues, &Kinds::All), at(seconds)).unwrap();
+    is_due.then(|| book.workers[&worker(1)].clone())
 }
 
 fn shown(heard: &Heard) -> (u32, Vec<(String, u32)>) {

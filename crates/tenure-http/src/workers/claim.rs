@@ -23,7 +23,7 @@ use crate::workers::commands;
 use crate::workers::grant::Grant;
 use crate::workers::granted::lease_of;
 use crate::workers::roll;
-use crate::workers::settle::settle_and_grant;
+use crate::workers::settle;
 use crate::workers::token::Key;
 use crate::workers::waiting::{self, Wish};
 
@@ -123,7 +123,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
     let ask = claim.ask_as(&api, holder).await?;
     api.transfer().responses.check(api.client())?;
     let grant = if wait.is_zero() {
-        settle_and_grant(&api, Vec::new(), Some(ask)).await?.1.admitted(&api, 0)?
+        settle::grant(&api, ask).await?.admitted(&api, 0)?
     } else {
         drop(ask);
         waiting::wait(&api, claim, holder, wait).await?

@@ -5,12 +5,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tenure::{Invalid, LogLine, Report, Reported, held, limits};
+use tenure::{Invalid, JobId, LogLine, Report, Reported, held, limits};
 
 use super::attempt::HeartbeatProgress;
 use super::granted::{lost, of_token};
 use crate::api::Api;
 use crate::body;
+use crate::finish::finish;
 use crate::id::Id;
 use crate::problem::Problem;
 use crate::wire::shape;
@@ -41,7 +42,11 @@ pub(crate) struct Lines {
 
 /// `POST /v1/jobs/{id}/logs`
 pub(crate) async fn post(api: Api, Id(id): Id, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    let said: Lines = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (said, loan) = body::values(&api, &headers, body, BODY_BYTES).await?;
+    finish(loan, report(api, id, said)).await
+}
+
+async fn report(api: Api, id: JobId, said: Lines) -> Result<Response, Problem> {
     said.check()?;
     let progress = said.progress.map(HeartbeatProgress::checked).transpose()?;
     let job = of_token(&api, id, &said.token).await?;

@@ -14,12 +14,13 @@ use tenure::{
     Condition, Ending, Filter, Host, HostId, JobRecord, LostHost, Moment, PageAsk, Reserve, Serves, State,
     StateName, Timestamp, Values, Verdict,
 };
+use tokio::sync::Semaphore;
 
-use super::book::{Claimant, Heard, WorkerBook};
+use super::book::{Claimant, WorkerBook};
 use super::commands::{self, Command, alive};
 use super::listed::ListedWorkers;
 use super::owners::{self, WorkerOwners};
-use crate::access::Reach;
+use crate::access::{Reach, Who};
 use crate::answer::{json, page};
 use crate::api::Api;
 use crate::audit::NotAudited;
@@ -30,15 +31,32 @@ use crate::spans;
 
 /// For how long a worker counts as alive after it was heard of.
 pub(crate) const ALIVE: Duration = Duration::from_secs(90);
-/// So often the store is told at most.
+/// Time between two announcements of a worker that serves the same queues and kinds.
 pub(super) const APART: Duration = Duration::from_secs(15);
+/// Time between two announcements of a worker with new queues or kinds. Each can be 1 MiB, and each claim can cause one.
+const ANNOUNCED_APART: Duration = Duration::from_secs(1);
+/// Maximum number of announcements that a server writes at once. They count against no client's memory.
+const ANNOUNCEMENTS: usize = 16;
 
 /// The workers that this server has heard of, and a copy of the store's list.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Roll {
     book: Mutex<WorkerBook>,
     owners: WorkerOwners,
     listed: ListedWorkers,
+    /// Announcements that the server may write.
+    announcements: Semaphore,
+}
+
+impl Default for Roll {
+    fn default() -> Self {
+        Self {
+            book: Mutex::default(),
+            owners: WorkerOwners::default(),
+            listed: ListedWorkers::default(),
+            announcements: Semaphore::new(ANNOUNCEMENTS),
+        }
+    }
 }
 
 impl Roll {
@@ -108,7 +126,7 @@ pub(crate) async fn note(
     let now = api.tenure().store().clock().moment();
     let claimant =
         Claimant { token: api.who().counted_by(), name: name.unwrap_or("HTTP worker"), slots: said };
-    let announced = api.roll().lock().note(api.quotas(), &claimant, ask, now)?;
+    let is_due = api.roll().lock().note(api.quotas(), &claimant, ask, now)?;
     // Only after the quota has let it pass: each owner takes a record.
     if let Some(owner) = api.who().name()
         && let Err(problem) = api.roll().owners.register(api.tenure(), ask.holder, owner).await
@@ -116,8 +134,8 @@ pub(crate) async fn note(
         api.roll().lock().forget(ask.holder, api.reach());
         return Err(problem);
     }
-    if let Some(heard) = announced {
-        tell(api, ask.holder, heard);
+    if is_due {
+        announce(api, ask.holder);
     }
     Ok(())
 }
@@ -126,10 +144,9 @@ pub(crate) async fn note(
 /// from time to time.
 pub(crate) fn again(api: &Api, id: HostId) -> bool {
     let now = api.tenure().store().clock().moment();
-    let announced = api.roll().lock().again(id, now, api.reach());
-    let is_due = announced.is_some();
-    if let Some(heard) = announced {
-        tell(api, id, heard);
+    let is_due = api.roll().lock().again(id, now, api.reach());
+    if is_due {
+        announce(api, id);
     }
     is_due
 }
@@ -145,14 +162,28 @@ pub(super) async fn again_with_job(api: &Api, job: &JobRecord) {
     }
 }
 
-/// Tells the store; nobody waits for that.
-fn tell(api: &Api, id: HostId, heard: Heard) {
-    let store = api.tenure().store().clone();
-    tokio::spawn(async move {
+/// Announces a worker to the store. No request waits for that. While a worker is announced, later changes only mark it, so
+/// claims that name other kinds each time cause one write per second.
+fn announce(api: &Api, id: HostId) {
+    if api.roll().lock().begin_announcing(id) {
+        // The client of the request has no part in later announcements.
+        tokio::spawn(announce_changes(api.for_client(Who(None)), id));
+    }
+}
+
+/// Announces the last state of a worker until it no longer changes.
+async fn announce_changes(api: Api, id: HostId) {
+    let (roll, store) = (api.roll(), api.tenure().store());
+    loop {
+        // The semaphore never closes.
+        let permit = roll.announcements.acquire().await.ok();
+        let Some(heard) = roll.lock().next_announcement(id) else { return };
         if let Err(fault) = store.announce(id, &heard.name, heard.slots(), &heard.serves(), ALIVE).await {
             tracing::debug!(%fault, "failed to register a worker");
         }
-    });
+        drop((permit, heard));
+        store.clock().sleep(ANNOUNCED_APART).await;
+    }
 }
 
 /// A worker that is online, or was lost within the last 24 hours.

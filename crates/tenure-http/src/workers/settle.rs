@@ -21,7 +21,9 @@ use super::verdict::{Complete, Fail, Release, WorkerError};
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::finish::unfinished;
 use crate::in_transit::paid;
+use crate::memory::Loan;
 use crate::problem::{Problem, ProblemType};
 use crate::spans;
 use crate::wire::shape;
@@ -123,7 +125,9 @@ pub(crate) struct SettleItemAnswer {
 
 /// `POST /v1/settle`
 pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
-    let said: Settle = body::json_of_items(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let text = body::read(&api, body, BODY_BYTES).await?;
+    let said: Settle = body::json_of_items(&headers, &text)?;
+    let loan = text.into_loan();
     if said.items.len() > MOST {
         let detail = format!("items: {} entries; expected at most {MOST}", said.items.len());
         return Err(Problem::new(ProblemType::PayloadTooLarge, detail));
@@ -159,7 +163,7 @@ pub(crate) async fn post(api: Api, headers: HeaderMap, body: Body) -> Result<Res
         }
     }
     let holder = then.as_ref().map(|ask| ask.holder);
-    let (settled, grant) = settle_and_grant(&api, endings, then).await?;
+    let (settled, grant) = settle_and_grant(&api, endings, loan, then).await?;
     for ((at, completes, job), settled) in places.into_iter().zip(settled) {
         api.granted().forget(&job);
         answers[at] = settled_answer(&api, job.id, completes, settled).await;
@@ -202,16 +206,22 @@ async fn wanted(api: &Api, claim: Option<&Claim>) -> Result<(Command, Option<Res
     Ok((command, Some(claim.ask_anyway(api, holder).await?)))
 }
 
-/// Settles and grants in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.
-pub(crate) async fn settle_and_grant(
+/// Grants jobs in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.
+pub(crate) async fn grant(api: &Api, ask: Reserve) -> Result<Grant, Problem> {
+    settle_and_grant(api, Vec::new(), None, Some(ask)).await.map(|(_, grant)| grant)
+}
+
+/// Settles and grants in a task of its own. The memory of the results counts until the store has them.
+async fn settle_and_grant(
     api: &Api,
     endings: Vec<Ending>,
+    loan: Option<Loan>,
     then: Option<Reserve>,
 ) -> Result<(Vec<Settled>, Grant), Problem> {
     let (mut to, settled) = oneshot::channel();
     let api = api.clone();
     tokio::spawn(async move {
-        let answer = settle_then_grant(&api, endings, then, &mut to).await;
+        let answer = settle_then_grant(&api, (endings, loan), then, &mut to).await;
         // If nobody receives it any more, the grant gives itself back.
         let _ = to.send(answer);
     });
@@ -222,7 +232,7 @@ type Answer = Result<(Vec<Settled>, Grant), tenure::Error>;
 
 async fn settle_then_grant(
     api: &Api,
-    endings: Vec<Ending>,
+    (endings, loan): (Vec<Ending>, Option<Loan>),
     then: Option<Reserve>,
     to: &mut oneshot::Sender<Answer>,
 ) -> Answer {
@@ -235,6 +245,7 @@ async fn settle_then_grant(
     }
     // Outcomes do not wait until other claims have looked.
     let (settled, _) = spans::attempt::settle(api, endings, None).await?;
+    drop(loan);
     let look = tokio::select! {
         look = api.large_queues().look(&ask) => look,
         () = to.closed() => return Ok((settled, Grant::none(api.tenure()))),
@@ -253,12 +264,6 @@ async fn settle_at_once(api: &Api, endings: Vec<Ending>, ask: &Reserve, look: Lo
     let (settled, claimed) = spans::attempt::settle(api, endings, Some(first)).await?;
     api.large_queues().note(&claimed.jobs);
     Ok((settled, Grant::new(api.tenure(), claimed).completed(ask, look.at_once).await))
-}
-
-/// What is told if a task of the server's own has not come to its end.
-fn unfinished() -> Problem {
-    let detail = "internal error; see the server log";
-    Problem::new(ProblemType::Internal, detail)
 }
 
 fn verdict(item: SettleItem) -> Result<Verdict, tenure::Invalid> {
@@ -318,7 +323,7 @@ mod tests {
         for _ in 0..2 {
             enqueue(&tenure, &"x".repeat(250_000)).await;
         }
-        let (_, grant) = settle_and_grant(&api, Vec::new(), Some(ask(&tenure))).await.unwrap();
+        let grant = grant(&api, ask(&tenure)).await.unwrap();
         let (claimed, _) = grant.told();
         let job = Arc::clone(&claimed.jobs[0]);
         let mut looks = Vec::new();
@@ -329,7 +334,7 @@ mod tests {
         let then = Some(ask(&tenure));
         let request = tokio::spawn({
             let api = api.clone();
-            async move { settle_and_grant(&api, vec![ending], then).await }
+            async move { settle_and_grant(&api, vec![ending], None, then).await }
         });
         while matches!(tenure.jobs().get(job.id).await.unwrap().state, State::Running { .. }) {
             tokio::task::yield_now().await;

@@ -15,7 +15,7 @@ use super::commands::{self, Calls};
 use super::grant::Grant;
 use super::places::{Place, Places};
 use super::roll;
-use super::settle::settle_and_grant;
+use super::settle;
 use crate::access::{Reach, Who};
 use crate::api::Api;
 use crate::problem::{Problem, ProblemType};
@@ -310,5 +310,5 @@ async fn ask(api: Api, claim: &Claim, holder: HostId) -> Result<Grant, Problem> 
     api.transfer().responses.check(api.client())?;
     // Which queues there are may have changed since.
     let ask = claim.ask_as(&api, holder).await?;
-    settle_and_grant(&api, Vec::new(), Some(ask)).await?.1.admitted(&api, 0)
+    settle::grant(&api, ask).await?.admitted(&api, 0)
 }

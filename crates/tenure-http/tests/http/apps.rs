@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tenure::apps::{HostOffers, Offer, Sort};
 use tenure::records::{Document, NewValue, Only, Put, RecordKey, Writes};
 use tenure::{Name, TimerDraft};
+use tenure_http::{NewAccessToken, Reach, Scope, TokenQuotas, Tokens};
 
 use crate::asking::{Service, Told};
 
@@ -84,6 +85,26 @@ async fn t085_kd11_whoever_has_what_is_told_of_apps_is_told_so_by_any_server() {
     assert_eq!(service.get(path).await.header("etag"), after, "it is that of what is shown");
     let ran = post(&service, &format!("{path}/start"), json!({})).await;
     assert_eq!(ran.header("etag"), before);
+}
+
+#[tokio::test]
+async fn a_run_counts_against_the_quotas_of_its_token() {
+    let service = Service::new();
+    offered(&service, "one").await;
+    let server = service.guarded();
+    let quotas = TokenQuotas { max_waiting_jobs: Some(1), ..TokenQuotas::default() };
+    let scopes = vec![Scope::Enqueue, Scope::Manage];
+    let name = "runs".to_owned();
+    let new = NewAccessToken { name, scopes, reach: Reach::default(), keep: None, quotas };
+    let bearer =
+        format!("authorization: Bearer {}", Tokens::of(service.tenure()).create(new).await.unwrap().1);
+    let ask = async |path: &str, body: Value| server.ask("POST", path, &[&bearer], &body.to_string()).await;
+    assert_eq!(ask("/v1/jobs", json!({ "kind": "k" })).await.status, StatusCode::ACCEPTED);
+    let run = "/v1/apps/triggered/report/run";
+    let refused = ask(run, json!({})).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{}", refused.text);
+    assert_eq!(refused.json()["quota"], "max_waiting_jobs");
+    assert_eq!(ask("/v1/apps/triggered/nobody/run", json!({})).await.status, StatusCode::NOT_FOUND);
 }
 
 /// T085, T075: a second run is a conflict that says which run there is, in Kudu's words.

@@ -244,6 +244,26 @@ async fn all_who_follow_one_log_share_one_look() {
     }
 }
 
+/// The first follower says where the shared look begins.
+#[tokio::test]
+async fn a_follower_that_names_a_line_beyond_the_end_hides_none_from_others() {
+    let place = Place::new();
+    let asker = Arc::new(Asker::on(&place.tenure));
+    let (job, token) = logging(&asker, 1).await;
+    let follow = |after: &str| {
+        let (asker, path) = (Arc::clone(&asker), format!("{job}/logs?follow=true&after={after}"));
+        tokio::spawn(async move { asker.read_until(&path, "line 2\n").await })
+    };
+    let beyond = follow("4294967295.0");
+    place.pass(Duration::from_secs(1)).await;
+    let other = follow("1.1");
+    place.pass(Duration::from_secs(1)).await;
+    log(&asker, &job, &token, 2, 1).await;
+    place.pass(Duration::from_secs(5)).await;
+    assert!(other.is_finished());
+    beyond.abort();
+}
+
 /// No time passes here: nothing is looked at unless somebody is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_misses_a_line_that_comes_as_he_begins_to_follow() {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+mod announcing;
 mod apps;
 mod asking;
 mod audit;
