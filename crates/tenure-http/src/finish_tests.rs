@@ -156,18 +156,22 @@ async fn a_client_that_hangs_up_holds_its_share_until_the_store_has_its_jobs() {
         sent.abort();
     }
     rested().await;
-    let sent = async |token: &str| {
-        let sent = slow.send("POST", "/v1/jobs/batch", token, batch(16));
+    let send = |token: &str| slow.send("POST", "/v1/jobs/batch", token, batch(16));
+    let a_second = async || {
         rested().await;
         slow.clock.advance(Duration::from_secs(1));
         rested().await;
-        sent
     };
-    assert_eq!(sent(&greedy).await.await.unwrap().status(), 429);
-    let others = sent(&other).await;
+    let refused = send(&greedy);
+    a_second().await;
+    assert_eq!(refused.await.unwrap().status(), 429);
+    let others = send(&other);
+    a_second().await;
     assert!(!others.is_finished(), "another client has its own share");
     slow.answer().await;
     assert_eq!(others.await.unwrap().status(), 202);
-    assert_eq!(sent(&greedy).await.await.unwrap().status(), 202);
+    let again = send(&greedy);
+    a_second().await;
+    assert_eq!(again.await.unwrap().status(), 202);
     assert_eq!(slow.used(), 0);
 }

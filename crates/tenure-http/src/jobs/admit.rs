@@ -119,7 +119,9 @@ pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem>
         check_url(api, &callback.url).map_err(within)?;
     }
     match rules {
-        Some(rules) => rules.check(&submit.kind, submit.args.as_deref()).await,
+        Some(rules) => {
+            rules.check(api.who().name().unwrap_or_default(), &submit.kind, submit.args.as_deref()).await
+        }
         None => Ok(()),
     }
 }
@@ -127,7 +129,7 @@ pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem>
 /// Refuses args that break the schema of a kind, where only args are said.
 pub(crate) async fn check_args(api: &Api, kind: &Kind, args: &RawValue) -> Result<(), Problem> {
     match api.kinds().rules(api.tenure(), kind).await? {
-        Some(rules) => rules.check(kind.as_str(), Some(args)).await,
+        Some(rules) => rules.check(api.who().name().unwrap_or_default(), kind.as_str(), Some(args)).await,
         None => Ok(()),
     }
 }

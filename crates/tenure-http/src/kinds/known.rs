@@ -163,8 +163,13 @@ impl Rules {
         self.schema.as_ref().map_or(0, Schema::bytes)
     }
 
-    /// Refuses args that break the schema of their kind, or whose check would take too long. None are `null`.
-    pub(crate) async fn check(self: &Arc<Self>, kind: &str, args: Option<&RawValue>) -> Result<(), Problem> {
+    /// Refuses args of a client that break the schema of their kind, or whose check would take too long. None are `null`.
+    pub(crate) async fn check(
+        self: &Arc<Self>,
+        client: &str,
+        kind: &str,
+        args: Option<&RawValue>,
+    ) -> Result<(), Problem> {
         let Some(schema) = &self.schema else { return Ok(()) };
         let text = args.map_or("null", RawValue::get);
         // Args beyond their limits are not checked at all.
@@ -184,7 +189,7 @@ impl Rules {
         } else {
             let rules = Arc::clone(self);
             let check = move || rules.schema.as_ref().map_or_else(Vec::new, |it| it.broken(&args, work));
-            CHECKS.run(check).await?
+            CHECKS.run_for(client, check).await?
         };
         let Some(first) = broken.first() else { return Ok(()) };
         let place = if first.pointer.is_empty() { "all args" } else { first.pointer.as_str() };
