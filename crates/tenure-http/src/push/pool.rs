@@ -26,14 +26,14 @@ struct Used {
     of: BTreeMap<Arc<str>, Usage>,
 }
 
-/// What one endpoint has taken.
+/// The share that one endpoint has taken.
 #[derive(Debug, Clone, Copy, Default)]
 struct Usage {
     own: usize,
     taken: usize,
 }
 
-/// What an endpoint has taken at once, until this is dropped.
+/// A part that an endpoint has taken at once. It is given back on drop.
 #[derive(Debug)]
 pub(super) struct Taken {
     pool: Pool,

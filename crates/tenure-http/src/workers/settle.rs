@@ -206,7 +206,7 @@ async fn wanted(api: &Api, claim: Option<&Claim>) -> Result<(Command, Option<Res
     Ok((command, Some(claim.ask_anyway(api, holder).await?)))
 }
 
-/// Grants jobs in a task of its own: the client may go away meanwhile, and what was granted to nobody is given back.
+/// Grants jobs in a separate task: if the client disconnects meanwhile, the task releases the undelivered jobs.
 pub(crate) async fn grant(api: &Api, ask: Reserve) -> Result<Grant, Problem> {
     settle_and_grant(api, Vec::new(), None, Some(ask)).await.map(|(_, grant)| grant)
 }

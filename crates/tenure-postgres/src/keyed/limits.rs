@@ -158,8 +158,8 @@ impl LimitRow {
         line.blocked = (line.blocked + shut).saturating_sub(opened);
     }
 
-    /// Keeps in mind when time makes room, or since when a sweep has to let in some; `false` if nobody has need of the
-    /// limit.
+    /// Keeps in mind when time makes room, or since when a sweep has to let in some; `false` if the limit is not
+    /// needed.
     fn settle(&mut self, now: Timestamp, behind: Option<Timestamp>) -> bool {
         self.bucket = self.meter().seen(now).bucket;
         let blocks = self.lanes.values().any(|line| line.blocked > 0);

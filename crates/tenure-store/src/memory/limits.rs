@@ -166,7 +166,7 @@ impl Limits {
         row.lines.values().find_map(|line| line.next_move(room, may_let_in))
     }
 
-    /// Keeps in mind when time makes room, or that a sweep has to go on, and forgets a limit that nobody has need of.
+    /// Keeps in mind when time makes room, or that a sweep has to go on, and forgets a limit that is not needed.
     fn settle(&mut self, key: &Key, has_let_in: bool, now: Timestamp) {
         let Some(row) = self.rows.get_mut(key) else { return };
         row.bucket = row.meter().seen(now).bucket;
