@@ -40,7 +40,7 @@ const BOOK: &str = "the book";
 const THREADS: &str = "--test-threads=4";
 /// Threads of a program that runs beside few others.
 const MORE_THREADS: &str = "--test-threads=8";
-/// Programs that leave room for more threads: after a change in one crate, most of them do not run.
+/// So few of the longest programs leave room for more threads. After a change in one crate, most of them do not run.
 const FEW: usize = 3;
 
 /// A module with a lane of its own: its tests take turns with one browser, for as long as all others of its program.
@@ -182,7 +182,7 @@ pub fn run(
             all - programs.len()
         );
     }
-    if programs.len() <= FEW {
+    if programs.iter().filter(|program| LONGEST.contains(&program.name.as_str())).count() <= FEW {
         let threads = programs.iter_mut().flat_map(|program| &mut program.args).filter(|arg| *arg == THREADS);
         threads.for_each(|arg| MORE_THREADS.clone_into(arg));
     }
