@@ -14,6 +14,8 @@ mod views;
 mod waits;
 
 pub(crate) use claim::{AROUND, Around, around, reserve};
+#[cfg(test)]
+pub(crate) use limits::STATEMENTS as LIMITS;
 pub(crate) use limits::{LimitRow, is_limit_readable, set_limit};
 #[cfg(test)]
 pub(crate) use needs::STATEMENTS as NEEDS;
@@ -22,3 +24,5 @@ pub(crate) use queues::LIMIT;
 pub(crate) use row::Keys;
 pub(crate) use sweep::{Swept, is_due, sweep};
 pub(crate) use views::{limit, limits, surroundings};
+#[cfg(test)]
+pub(crate) use waits::STATEMENTS as WAITS;

@@ -5,10 +5,11 @@ use own_postgres::Server;
 use super::{aside, claim, renew, succeed};
 use crate::link::Link;
 use crate::plans::{fresh, plan_of, vacuumed};
-use crate::{keyed, rows, sheet, sweep, tend};
+use crate::{hosts, keyed, rows, sheet, sweep, tend};
 
 /// Tables that grow with the jobs that are kept or run.
-const GROWING: [&str; 6] = ["granted", "receipt", "standing", "job", "ready", "later"];
+const GROWING: [&str; 9] =
+    ["granted", "receipt", "standing", "attempt", "job", "ready", "later", "keyed", "dependency"];
 
 /// The table that a line of a plan is about, if that grows.
 fn growing(line: &str) -> Option<&'static str> {
@@ -31,7 +32,10 @@ async fn assert_reads_few(link: &mut Link) {
         .chain(sweep::STATEMENTS)
         .chain(tend::STATEMENTS)
         .chain([keyed::AROUND])
-        .chain(keyed::NEEDS);
+        .chain(keyed::NEEDS)
+        .chain(keyed::WAITS)
+        .chain(keyed::LIMITS)
+        .chain(hosts::STATEMENTS);
     let mut looked_at = 0;
     for (number, sql) in statements.enumerate() {
         let plan = plan_of(link, number, sql).await;
