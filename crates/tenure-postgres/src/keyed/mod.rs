@@ -1,5 +1,7 @@
 //! Jobs with keys, queues with limits or fair shares, and jobs that wait for others: all that is decided under the lock
 //! of the gates, job by job as in the other stores. Nothing is kept in memory from one transaction to the next.
+//!
+//! `PLANS` in `database.rs` tells why statements contain `OFFSET 0` and `seq + 0`.
 
 mod claim;
 mod limits;

@@ -4,8 +4,7 @@
 //! locks and reads the rows in the order of their names, a decision in memory, and a round trip that writes all of
 //! it and commits. If something is granted that others had, there is one more in between, see [`read::TAKE`].
 //!
-//! After a vacuum that found only dead rows, PostgreSQL expects one row in each table. It would then read a whole index for
-//! each wish. `= ANY (ARRAY[…])`, `OFFSET 0` and `name || ''` prevent such a plan: they allow only a search in the index.
+//! `PLANS` in `database.rs` tells why statements contain `= ANY (ARRAY[…])`, `OFFSET 0` and `name || ''`.
 
 mod notice;
 #[cfg(test)]

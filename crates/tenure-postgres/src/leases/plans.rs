@@ -1,4 +1,4 @@
-//! Nobody counts leases or reads all of them: what a statement on leases looks at is found by an index.
+//! Nobody counts leases or reads all of them: what a statement on leases or the ledger looks at is found by an index.
 
 use own_postgres::Server;
 
