@@ -27,8 +27,8 @@ const LOST: &str = "WITH n AS MATERIALIZED (SELECT coalesce($1::bigint, micros()
          WHERE until <= (SELECT now FROM n) AND until > (SELECT now FROM n) - $2 ORDER BY until DESC, id LIMIT $3)
      SELECT id, name, started, until, slots, serves, heard, ARRAY(
          SELECT j.id FROM (SELECT DISTINCT seq FROM attempt WHERE holder = lost.id AND ended_by = 5 ORDER BY seq LIMIT $4) a
-         CROSS JOIN LATERAL (SELECT lane FROM standing WHERE seq = a.seq) s
-         CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = s.lane AND seq = a.seq) j ORDER BY a.seq)
+         CROSS JOIN LATERAL (SELECT lane FROM standing WHERE seq = a.seq LIMIT 1) s
+         CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = s.lane AND seq = a.seq LIMIT 1) j ORDER BY a.seq)
      FROM lost ORDER BY until DESC, id";
 const APPS: &str = "SELECT app, program, host, since, seen FROM app ORDER BY app";
 const APP: &str = "SELECT app, program, host, since, seen FROM app WHERE app = $1 FOR UPDATE";
@@ -180,3 +180,6 @@ fn app_use(row: &Row) -> Result<AppUse, Fault> {
         seen: value::instant(row, 4)?,
     })
 }
+
+#[cfg(test)]
+pub(crate) const STATEMENTS: [&str; 1] = [LOST];

@@ -242,13 +242,13 @@ mod tests {
     use own_postgres::Server;
 
     use super::*;
-    use crate::plans::{assert_found_by_an_index, fresh};
+    use crate::plans::{assert_found_by_an_index, fresh, vacuumed};
 
     #[tokio::test]
     async fn what_has_ended_is_found_by_an_index() {
         let server = Server::start_hasty().unwrap();
-        let mut link = fresh(&server).await;
-        assert_found_by_an_index(&mut link, [FIRST_EDGE, LAST_EDGE, FIRST_ENDED, LAST_ENDED].into_iter())
-            .await;
+        let statements = [FIRST_EDGE, LAST_EDGE, FIRST_ENDED, LAST_ENDED];
+        assert_found_by_an_index(&mut fresh(&server).await, statements.into_iter()).await;
+        assert_found_by_an_index(&mut vacuumed(&server).await, statements.into_iter()).await;
     }
 }

@@ -70,7 +70,7 @@ mod tests {
     use own_postgres::Server;
 
     use super::*;
-    use crate::plans::fresh;
+    use crate::plans::{fresh, most_rows};
 
     const LANES: i64 = 300;
     /// A kind in each of 300 queues, with a due job.
@@ -87,26 +87,6 @@ mod tests {
     const LEAST: &str =
         "SELECT l.queue, min(r.due) FROM ready r JOIN lane l ON l.id = r.lane GROUP BY l.queue";
 
-    /// Returns the largest number of rows that a step of the plan of [`OLDEST`] gave, with all its repetitions.
-    async fn most_rows(link: &mut Link) -> f64 {
-        let connection = link.connection().await.unwrap();
-        connection.execute_text(&format!("PREPARE oldest AS {OLDEST}")).await.unwrap();
-        let explain = "EXPLAIN (ANALYZE, TIMING OFF) EXECUTE oldest(NULL, 10000)";
-        let plan = connection.read(Query::new(explain)).await.unwrap();
-        let number = |line: &str, before: &str| -> Option<f64> {
-            let digits = line.split_once(before)?.1;
-            let end = digits.find(|found: char| !found.is_ascii_digit() && found != '.');
-            digits.get(..end.unwrap_or(digits.len()))?.parse().ok()
-        };
-        plan.iter()
-            .filter_map(|row| {
-                let line: &str = row.get(0);
-                let (_, actual) = line.split_once("(actual ")?;
-                Some(number(actual, "rows=")? * number(actual, "loops=")?)
-            })
-            .fold(0.0, f64::max)
-    }
-
     #[tokio::test]
     async fn a_list_of_queues_reads_a_bounded_number_of_rounds() {
         let server = Server::start_hasty().unwrap();
@@ -114,7 +94,8 @@ mod tests {
         for sql in [QUEUES_WITH_A_JOB, MANY_ROUNDS] {
             link.connection().await.unwrap().execute_text(sql).await.unwrap();
         }
-        let (rows, most) = (most_rows(&mut link).await, LANES + value::bound(limits::PAGE_EXAMINED));
+        let rows = most_rows(&mut link, 0, OLDEST, "NULL, 10000").await;
+        let most = LANES + value::bound(limits::PAGE_EXAMINED);
         assert!((10_000.0..=most as f64 * 1.1).contains(&rows), "{rows} rows");
         let queues = list(&mut link).await.unwrap();
         let due =

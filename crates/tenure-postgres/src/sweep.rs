@@ -48,7 +48,7 @@ const LAPSED: &str = "WITH n AS MATERIALIZED (SELECT t.now FROM (SELECT coalesce
      UNION ALL
      SELECT j.id, NULL FROM first f
      LEFT JOIN LATERAL (SELECT fence FROM standing WHERE seq = f.seq AND fence = f.fence FOR UPDATE SKIP LOCKED) s ON true
-     LEFT JOIN LATERAL (SELECT fence FROM granted WHERE fence = f.fence) g ON true
+     LEFT JOIN LATERAL (SELECT fence FROM granted WHERE fence = f.fence LIMIT 1) g ON true
      LEFT JOIN LATERAL (SELECT fence FROM granted WHERE fence = f.fence FOR UPDATE SKIP LOCKED) l ON true
      CROSS JOIN LATERAL (SELECT id FROM job WHERE lane = f.lane AND seq = f.seq LIMIT 1) j
      WHERE f.fence IS NULL OR s.fence IS NOT NULL AND (g.fence IS NULL OR l.fence IS NOT NULL)";

@@ -36,7 +36,7 @@ const KEEP: &str = "INSERT INTO limit_key (key, grows_at, kept)
 const FORGET: &str = "DELETE FROM limit_key WHERE key = ANY ($1)";
 const GROWN: &str = "SELECT key FROM limit_key WHERE grows_at <= $1 ORDER BY grows_at, key LIMIT $2";
 const NAMED: &str = "SELECT k.lane, k.at, j.terms FROM keyed k
-     LEFT JOIN LATERAL (SELECT terms FROM job WHERE id = k.id LIMIT 1) j ON true WHERE k.limit_key = $1 ORDER BY k.seq";
+     LEFT JOIN LATERAL (SELECT terms FROM job WHERE id = k.id LIMIT 1) j ON true WHERE k.limit_key = $1 ORDER BY k.seq + 0";
 const ALL_GROWING: &str = "SELECT key FROM limit_key WHERE grows_at IS NOT NULL ORDER BY grows_at, key";
 
 /// A limit, and what uses it up.
@@ -398,3 +398,6 @@ pub(crate) async fn set_limit(link: &mut Link, key: &Key, limit: Option<Limit>) 
     writing.news.due = true;
     writing.commit().await
 }
+
+#[cfg(test)]
+pub(crate) const STATEMENTS: [&str; 1] = [NAMED];

@@ -1,5 +1,7 @@
 //! Jobs with keys, queues with limits or fair shares, and jobs that wait for others: all that is decided under the lock
 //! of the gates, job by job as in the other stores. Nothing is kept in memory from one transaction to the next.
+//!
+//! `PLANS` in `database.rs` tells why statements contain `OFFSET 0` and `seq + 0`.
 
 mod claim;
 mod limits;
@@ -14,6 +16,8 @@ mod views;
 mod waits;
 
 pub(crate) use claim::{AROUND, Around, around, reserve};
+#[cfg(test)]
+pub(crate) use limits::STATEMENTS as LIMITS;
 pub(crate) use limits::{LimitRow, is_limit_readable, set_limit};
 #[cfg(test)]
 pub(crate) use needs::STATEMENTS as NEEDS;
@@ -22,3 +26,5 @@ pub(crate) use queues::LIMIT;
 pub(crate) use row::Keys;
 pub(crate) use sweep::{Swept, is_due, sweep};
 pub(crate) use views::{limit, limits, surroundings};
+#[cfg(test)]
+pub(crate) use waits::STATEMENTS as WAITS;

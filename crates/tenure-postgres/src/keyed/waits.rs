@@ -30,14 +30,16 @@ const GOES_ON: &str = "DELETE FROM ending WHERE seq = $1";
 const FORGET_WAITER: &str = "WITH gone AS (DELETE FROM dependency WHERE ctid = ANY (ARRAY(
          SELECT ctid FROM dependency WHERE waiter = $1)) RETURNING other)
      DELETE FROM ending WHERE seq = ANY (ARRAY(SELECT other FROM gone))
-         AND NOT EXISTS (SELECT FROM dependency WHERE other = ending.seq AND waiter <> $1)";
+         AND NOT EXISTS (SELECT FROM dependency WHERE other = ending.seq AND waiter <> $1 OFFSET 0)";
 const FORGET: &str = "DELETE FROM dependency WHERE waiter = $1 AND other = $2";
-const TOLD: &str = "DELETE FROM ending WHERE NOT EXISTS (SELECT FROM dependency WHERE other = ending.seq)";
+const TOLD: &str =
+    "DELETE FROM ending WHERE NOT EXISTS (SELECT FROM dependency WHERE other = ending.seq OFFSET 0)";
 const OVER: &str = "SELECT e.seq, e.id, e.state, d.waiter, k.id FROM ending e
      CROSS JOIN LATERAL (SELECT waiter FROM dependency WHERE other = e.seq ORDER BY waiter LIMIT $1) d
      CROSS JOIN LATERAL (SELECT id FROM keyed WHERE seq = d.waiter LIMIT 1) k
      WHERE e.again <= $2 ORDER BY e.seq, d.waiter LIMIT $1";
-const WAITS: &str = "SELECT waiter, other FROM dependency WHERE waiter = ANY ($1)";
+const WAITS: &str = "SELECT d.waiter, d.other FROM unnest($1::bigint[]) u (waiter)
+     CROSS JOIN LATERAL (SELECT waiter, other FROM dependency WHERE waiter = u.waiter OFFSET 0) d";
 
 /// A wait that is over.
 struct Over {
@@ -166,10 +168,10 @@ impl Writing<'_> {
             self.write(Query::new(TOLD))?;
             return Ok(0);
         }
-        let waiters: Vec<i64> = over.iter().map(|over| over.waiter).collect();
+        let waiters: BTreeSet<i64> = over.iter().map(|over| over.waiter).collect();
         let ids = over.iter().map(|over| over.waiter_id);
         let ids: BTreeSet<JobId> = ids.collect();
-        let reads = vec![Query::new(WAITS).with(waiters), rows::by_ids(ids)];
+        let reads = vec![Query::new(WAITS).with(Vec::from_iter(waiters)), rows::by_ids(ids)];
         let read = self.read(reads).await?;
         let mut waits: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
         for row in read.first().into_iter().flatten() {
@@ -230,3 +232,6 @@ pub(super) fn end_of(stored: &Stored) -> Option<End> {
         State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
     }
 }
+
+#[cfg(test)]
+pub(crate) const STATEMENTS: [&str; 8] = [AWAIT, ENDED, GOES_ON, FORGET_WAITER, FORGET, TOLD, OVER, WAITS];

@@ -3,6 +3,8 @@
 //! One task with a connection of its own changes them. Whatever waits for it is one transaction: a round trip that
 //! locks and reads the rows in the order of their names, a decision in memory, and a round trip that writes all of
 //! it and commits. If something is granted that others had, there is one more in between, see [`read::TAKE`].
+//!
+//! `PLANS` in `database.rs` tells why statements contain `= ANY (ARRAY[…])`, `OFFSET 0` and `name || ''`.
 
 mod notice;
 #[cfg(test)]

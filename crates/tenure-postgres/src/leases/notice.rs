@@ -15,9 +15,8 @@ use crate::value::bound;
 /// Anybody may remove them, and nobody waits for anybody here.
 const CLEAR: &str = "DELETE FROM lease_line WHERE ctid = ANY (ARRAY(
      SELECT ctid FROM lease_line WHERE until <= $1 ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED))";
-const LOOK_LATER: &str =
-    "UPDATE lease l SET look = u.look FROM unnest($1::bigint[], $2::bigint[]) u (number, look)
-     WHERE l.number = u.number AND l.look IS NOT NULL";
+const LOOK_LATER: &str = "UPDATE lease l SET look = CASE WHEN l.look IS NOT NULL THEN u.look END
+     FROM unnest($1::bigint[], $2::bigint[]) u (number, look) WHERE l.number = ANY (ARRAY[u.number])";
 
 /// How long a lease that cannot be read is not looked at again.
 const SET_ASIDE: Duration = Duration::from_secs(60);

@@ -16,7 +16,7 @@ use crate::value;
 /// Gives names their rows that have none: in their order, as locks are taken, so that no two wait for each other.
 const ROOM: &str = "INSERT INTO lease (name, fence, forgotten, freed)
      SELECT u.name, 0, false, 0 FROM unnest($1::text[]) u (name)
-     WHERE NOT EXISTS (SELECT FROM lease l WHERE l.name = u.name)
+     WHERE NOT EXISTS (SELECT FROM lease l WHERE l.name = u.name OFFSET 0)
      ORDER BY u.name COLLATE \"C\" ON CONFLICT (name) DO NOTHING";
 /// Nobody else changes them from now on. Who has checked in is not waited for, see [`TAKE`].
 const LOCK: &str =
@@ -30,7 +30,7 @@ const THERE: &str = "SELECT name FROM lease WHERE name = ANY ($1)";
 const LINES: &str = "SELECT u.name, w.id, w.place, w.until
      FROM unnest($1::text[]) u (name)
      CROSS JOIN LATERAL (SELECT number FROM lease WHERE lease.name = u.name LIMIT 1) l
-     CROSS JOIN LATERAL (SELECT id, place, until FROM lease_line WHERE lease_line.lease = l.number) w";
+     CROSS JOIN LATERAL (SELECT id, place, until FROM lease_line WHERE lease_line.lease = l.number OFFSET 0) w";
 /// Finds the holders that want a lease and have a refusal on record.
 const REFUSED: &str = "SELECT u.name, l.fence, u.who, u.host
      FROM unnest($1::text[], $2::text[], $3::uuid[]) u (name, who, host)
@@ -46,7 +46,7 @@ pub(super) const LAPSED: &str =
     "SELECT number, name, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta
      FROM lease WHERE number = ANY (ARRAY(
          SELECT number FROM lease WHERE look <= (SELECT coalesce($1::bigint, micros())) ORDER BY look, name LIMIT $2))
-     ORDER BY name FOR NO KEY UPDATE SKIP LOCKED";
+     ORDER BY name || '' FOR NO KEY UPDATE SKIP LOCKED";
 
 /// What to do about a row that somebody else has locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::value::{of_host, signed};
 /// Renewals: nothing but the end of an ownership.
 const PROLONG: &str = "UPDATE lease l SET until = u.until, look = least(l.look, u.until)
      FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) u (number, fence, until)
-     WHERE l.number = u.number AND l.fence = u.fence";
+     WHERE l.number = ANY (ARRAY[u.number]) AND l.fence = u.fence";
 const CHANGE: &str = "UPDATE lease l SET fence = u.fence, forgotten = u.forgotten, freed = u.freed, phase = u.phase,
          id = u.id, since = u.since, ttl = CASE WHEN u.phase IS NULL THEN l.ttl ELSE u.ttl END, until = u.until,
          look = CASE WHEN u.phase = 0 AND u.until IS NOT NULL THEN least(l.look, u.until) END,
@@ -23,21 +23,22 @@ const CHANGE: &str = "UPDATE lease l SET fence = u.fence, forgotten = u.forgotte
      FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::bigint[], $6::smallint[], $7::uuid[],
          $8::bigint[], $9::bigint[], $10::bigint[], $11::uuid[], $12::text[], $13::text[])
          u (number, before, fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta)
-     WHERE l.number = u.number AND l.fence = u.before";
+     WHERE l.number = ANY (ARRAY[u.number]) AND l.fence = u.before";
 const COPIED: &str =
     "INSERT INTO lease (fence, forgotten, freed, phase, id, since, ttl, until, host, who, meta, name, look)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 /// Names that were given a row in this very transaction, and were not granted.
 const UNUSED: &str = "DELETE FROM lease WHERE number = ANY ($1) AND fence = 0 AND phase IS NULL";
-const STAND_UP: &str = "DELETE FROM lease_line w USING unnest($1::bigint[], $2::uuid[]) u (lease, id)
-     WHERE w.lease = u.lease AND w.id = u.id";
+const STAND_UP: &str = "DELETE FROM lease_line WHERE ctid = ANY (ARRAY(SELECT w.ctid
+     FROM unnest($1::bigint[], $2::uuid[]) u (lease, id)
+     CROSS JOIN LATERAL (SELECT ctid FROM lease_line WHERE lease = u.lease AND id = u.id LIMIT 1) w))";
 const SIT: &str = "INSERT INTO lease_line (lease, id, place, until)
      SELECT u.lease, u.id, u.place, u.until
      FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[]) u (lease, id, place, until)
      ON CONFLICT (lease, id) DO UPDATE SET place = excluded.place, until = excluded.until";
-const PAST: &str =
-    "UPDATE ledger e SET present = false FROM unnest($1::bigint[], $2::bigint[]) u (lease, fence)
-     WHERE e.lease = u.lease AND e.fence = u.fence AND e.present";
+const PAST: &str = "UPDATE ledger SET present = false WHERE ctid = ANY (ARRAY(SELECT e.ctid
+     FROM unnest($1::bigint[], $2::bigint[]) u (lease, fence)
+     CROSS JOIN LATERAL (SELECT ctid FROM ledger WHERE lease = u.lease AND fence = u.fence AND present OFFSET 0) e))";
 
 type Row = leases::Row<Fault>;
 

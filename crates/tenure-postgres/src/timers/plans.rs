@@ -4,7 +4,7 @@ use own_postgres::Server;
 
 use super::{fire, row, slots, txn, views};
 use crate::connection::Connection;
-use crate::plans::{assert_found_by_an_index, fresh, plan_of};
+use crate::plans::{assert_found_by_an_index, fresh, plan_of, vacuumed};
 use crate::query::Query;
 
 #[tokio::test]
@@ -12,7 +12,8 @@ async fn every_statement_on_timers_finds_its_rows_by_an_index() {
     let server = Server::start_hasty().unwrap();
     let statements = row::STATEMENTS.into_iter().chain(slots::STATEMENTS).chain(txn::STATEMENTS);
     let statements = statements.chain(views::STATEMENTS);
-    assert_found_by_an_index(&mut fresh(&server).await, statements).await;
+    assert_found_by_an_index(&mut fresh(&server).await, statements.clone()).await;
+    assert_found_by_an_index(&mut vacuumed(&server).await, statements).await;
 }
 
 /// A look at a hundred thousand timers of which none is ripe reads the first of an index and nothing else.
