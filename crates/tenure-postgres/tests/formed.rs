@@ -73,6 +73,7 @@ async fn a_granted_role_passes_no_terms_that_the_library_reads_differently_or_no
         json!({ "meta": { "a": long } }),
         json!({ "meta": { long.clone(): "a" } }),
         json!({ "meta": { "a": { "b": "c" } } }),
+        json!({ "meta": (0..limits::META_ENTRIES).map(|n| (n.to_string(), "\u{1}".repeat(700))).collect::<Value>() }),
         json!({ "pad": long }),
         json!(null),
         json!("{}"),
@@ -109,7 +110,8 @@ fn allowed() -> [Terms; 4] {
         Some(RetryPolicy { backoff, max_attempts, max_deliveries })
     };
     let unique = |byte, window, on_conflict| Some(Unique { key: UniqueKey([byte; 16]), window, on_conflict });
-    let text = |n: usize| format!("{n:0>4}{}", "\u{1}".repeat(limits::META_BYTES - 4));
+    // Few of the characters take six bytes as JSON, so that the whole has nearly as many bytes as are allowed.
+    let text = |n: usize| format!("{n:0>4}{}{}", "\u{1}".repeat(203), "x".repeat(limits::META_BYTES - 207));
     [
         Terms {
             attempts: Some(1),

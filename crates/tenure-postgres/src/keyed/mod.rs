@@ -2,6 +2,8 @@
 //! of the gates, job by job as in the other stores. Nothing is kept in memory from one transaction to the next.
 
 mod claim;
+#[cfg(test)]
+mod large;
 mod limits;
 mod needs;
 mod orders;
