@@ -22,8 +22,10 @@ use crate::writing::Writing;
 use crate::{Options, PostgresStore, change, schema, tend};
 
 const JOBS: u64 = 1_000;
-/// Bytes of args and of metadata in each job, so that all of them together are far more than a step may read.
-const EACH: usize = 16 * 1024;
+/// Bytes of metadata in each job, so that all of them together are far more than a step may read at once.
+const META: usize = 16 * 1024;
+/// Bytes of args in each job. Those of one batch alone would be too many.
+const ARGS: usize = 48 * 1024;
 /// The bound of [`batches`](crate::batches) on terms, and kilobytes for the rest of a row.
 const BOUND: usize = 4 * 1024 * 1024 + JOBS as usize * 512;
 
@@ -96,8 +98,8 @@ fn large(number: u64) -> NewJob {
     let job = job(number, vec![id(0)]);
     let text = "x".repeat(1_000);
     let meta: BTreeMap<String, String> =
-        (0..EACH / 1_000).map(|entry| (entry.to_string(), text.clone())).collect();
-    let args = Args::new(format!("\"{}\"", "y".repeat(EACH)).into_bytes()).unwrap();
+        (0..META / 1_000).map(|entry| (entry.to_string(), text.clone())).collect();
+    let args = Args::new(format!("\"{}\"", "y".repeat(ARGS)).into_bytes()).unwrap();
     NewJob { args, terms: Arc::new(Terms { meta, ..Terms::clone(&job.terms) }), ..job }
 }
 
