@@ -91,6 +91,7 @@ fn the_limits_on_the_page_are_those_of_the_code() {
         ("tags", limits::TAGS),
         ("metadata", limits::META_ENTRIES),
         ("metadata", limits::META_BYTES),
+        ("metadata", limits::META_JSON_BYTES),
         ("unique key", limits::UNIQUE_KEY_BYTES),
         ("ordering, limit and share key", limits::KEY_BYTES),
         ("limit", limits::LIMIT_MOST as usize),

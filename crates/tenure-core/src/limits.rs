@@ -25,6 +25,8 @@ pub const TAGS: usize = 32;
 pub const META_ENTRIES: usize = 64;
 /// Longest metadata key or value, in bytes.
 pub const META_BYTES: usize = 1024;
+/// Longest metadata as JSON text, in bytes. JSON writes a control character with six bytes, and stores keep the text.
+pub const META_JSON_BYTES: usize = 256 * 1024;
 /// Longest unique key given by a user, in bytes.
 pub const UNIQUE_KEY_BYTES: usize = 512;
 /// Longest reason given for cancelling, in bytes.

@@ -127,7 +127,29 @@ pub(crate) fn check_meta(meta: &BTreeMap<String, String>) -> Result<(), Invalid>
             format_args!("at most {}", limits::META_ENTRIES),
         ));
     }
-    meta.iter().flat_map(|(key, value)| [key, value]).try_for_each(|text| check_note(text))
+    meta.iter().flat_map(|(key, value)| [key, value]).try_for_each(|text| check_note(text))?;
+    let bytes = json_bytes(meta);
+    if bytes > limits::META_JSON_BYTES {
+        return Err(Invalid::new(
+            "meta",
+            format_args!("{bytes} bytes as JSON"),
+            format_args!("at most {} bytes as JSON", limits::META_JSON_BYTES),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the length of metadata as JSON text.
+fn json_bytes(meta: &BTreeMap<String, String>) -> usize {
+    let of_byte = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    let of_text = |text: &String| 2 + text.bytes().map(of_byte).sum::<usize>();
+    // Braces, and for each entry a colon and a comma, of which the last entry has none.
+    let entries: usize = meta.iter().map(|(key, value)| of_text(key) + of_text(value) + 2).sum();
+    if meta.is_empty() { 2 } else { entries + 1 }
 }
 
 fn check_note(text: &str) -> Result<(), Invalid> {
@@ -161,5 +183,32 @@ mod tests {
         assert_eq!(field(Terms { tags, ..Terms::default() }), "tags");
         let meta = BTreeMap::from([("k".to_owned(), "v".repeat(2000))]);
         assert_eq!(field(Terms { meta, ..Terms::default() }), "meta");
+    }
+
+    /// Metadata of `entries` full entries, of which `escaped` bytes of each text take six bytes as JSON.
+    fn meta(entries: usize, escaped: usize) -> BTreeMap<String, String> {
+        let text = |n: usize| {
+            format!("{n:0>4}{}{}", "\u{1}".repeat(escaped), "x".repeat(limits::META_BYTES - 4 - escaped))
+        };
+        (0..entries).map(|n| (text(n), text(n))).collect()
+    }
+
+    #[test]
+    fn the_length_of_metadata_as_json_is_that_of_its_text() {
+        let odd: String = (1..=0x20_u8).map(char::from).chain("\"\\/\u{7f}\u{80}\u{2028}ü".chars()).collect();
+        for meta in [BTreeMap::new(), BTreeMap::from([(odd.clone(), odd)]), meta(1, 7), meta(64, 1_020)] {
+            assert_eq!(json_bytes(&meta), serde_json::to_string(&meta).unwrap().len());
+        }
+    }
+
+    #[test]
+    fn metadata_that_is_long_only_as_json_is_refused() {
+        meta_of(meta(limits::META_ENTRIES, 0)).check().unwrap();
+        let refused = meta_of(meta(limits::META_ENTRIES, 1_020)).check().unwrap_err();
+        assert_eq!(refused.to_string(), "meta: 784257 bytes as JSON; expected at most 262144 bytes as JSON");
+    }
+
+    fn meta_of(meta: BTreeMap<String, String>) -> Terms {
+        Terms { meta, ..Terms::default() }
     }
 }

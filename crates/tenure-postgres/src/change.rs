@@ -79,7 +79,7 @@ async fn try_change(
     change: &Change,
     ids: &[JobId],
 ) -> Result<Option<Vec<(JobId, ChangeOutcome)>>, Fault> {
-    let look = rows::by_ids(ids.iter().copied());
+    let look = rows::by_ids_with(Values::Omitted, ids.iter().copied());
     let (mut writing, read) = Writing::begin(link, gate, vec![look]).await?;
     // Whoever has the lock of the gates finds nothing locked by those who will wait for it.
     if writing.need_gate(&read)? {
@@ -87,7 +87,7 @@ async fn try_change(
         return Ok(None);
     }
     let mut reads = rows::lock(ids);
-    reads.push(rows::by_ids(ids.iter().copied()));
+    reads.push(rows::by_ids_with(values_for(change), ids.iter().copied()));
     let read = writing.read(reads).await?;
     let mut jobs: BTreeMap<JobId, Stored> = BTreeMap::new();
     let mut unreadable = BTreeSet::new();
@@ -143,6 +143,20 @@ async fn try_change(
     }
     writing.commit().await?;
     Ok(Some(outcomes))
+}
+
+/// The values that a change needs: an edit may compare jobs with those that its caller has seen.
+fn values_for(change: &Change) -> Values {
+    match change {
+        Change::Edit(edit) if edit.seen.is_some() => Values::Read,
+        Change::Edit(_)
+        | Change::Cancel { .. }
+        | Change::Redo
+        | Change::Delete
+        | Change::Move(_)
+        | Change::Reprioritise(_)
+        | Change::Reschedule(_) => Values::Omitted,
+    }
 }
 
 /// The queue to which jobs are moved.

@@ -38,6 +38,9 @@ pub(crate) struct Connection {
     /// Whether a statement was refused in a way that only a pooler explains.
     pub met_pooler: bool,
     spoilt: bool,
+    /// The size of the largest answer so far, in bytes.
+    #[cfg(test)]
+    pub largest_answer: std::sync::atomic::AtomicUsize,
 }
 
 /// What became of statements that were sent together.
@@ -66,6 +69,8 @@ impl Connection {
             waited_in_vain: false,
             met_pooler: false,
             spoilt: false,
+            #[cfg(test)]
+            largest_answer: std::sync::atomic::AtomicUsize::new(0),
         }
     }
 
@@ -251,7 +256,9 @@ impl Connection {
         };
         let values = query.values.iter().map(|value| value.as_ref() as &(dyn ToSql + Sync));
         let mut stream = pin!(self.raw.client.query_raw(statement, values).await?);
-        let rows = stream.by_ref().try_collect().await?;
+        let rows: Vec<tokio_postgres::Row> = stream.by_ref().try_collect().await?;
+        #[cfg(test)]
+        self.largest_answer.fetch_max(rows.iter().map(|row| row.raw_size_bytes()).sum(), Ordering::Relaxed);
         Ok(Answered { rows, changed: stream.rows_affected().unwrap_or(0) })
     }
 

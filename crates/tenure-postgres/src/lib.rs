@@ -26,6 +26,7 @@ macro_rules! are_keys_asked {
 mod agreed;
 mod arrivals;
 mod aside;
+mod batches;
 mod bits;
 mod calls;
 mod change;

@@ -22,6 +22,8 @@ pub(crate) struct Stored {
     /// Where it waits, if it does.
     pub kept: Kept,
     pub ties: Ties,
+    /// The values that were read. A job that was read without them keeps its stored result.
+    pub values: Values,
 }
 
 /// What ties a job to others.
@@ -78,7 +80,8 @@ const BY_IDS: &str = r#"SELECT j.seq AS "job.seq", j.id, l.queue AS "lane.queue"
          k.at, k.round, k.fair_queue IS NOT NULL, coalesce(l.fair, false), coalesce(l.limit_to LIKE '%most%', false),
          coalesce(s.awaited, false), s.seq IS NOT NULL,
          coalesce(s.state, 0) = 0 AND g.fence IS NULL AND r.fence IS NULL AND k.at IS NULL
-             AND coalesce((SELECT true FROM arrival a WHERE a.seq = j.seq AND a.what = 0), false)
+             AND coalesce((SELECT true FROM arrival a WHERE a.seq = j.seq AND a.what = 0), false),
+         true AS has_values
      FROM unnest($1::uuid[]) u (id) CROSS JOIN LATERAL (SELECT * FROM job WHERE id = u.id LIMIT 1) j
      LEFT JOIN LATERAL (SELECT n.queue, n.kind, q.fair, q.limit_to FROM lane n
          LEFT JOIN LATERAL (SELECT fair, limit_to FROM queue WHERE name = n.queue LIMIT 1) q ON true
@@ -102,7 +105,9 @@ const STANDINGS: &str = "SELECT FROM standing WHERE seq = ANY (ARRAY(SELECT j.se
 
 /// [`BY_IDS`] without args and results, so that PostgreSQL neither reads nor sends their bytes.
 static BY_IDS_WITHOUT_VALUES: LazyLock<String> = LazyLock::new(|| {
-    BY_IDS.replace(" j.args,", " ''::bytea,").replace("s.output, s.place,", "NULL::bytea, NULL::text,")
+    let sql =
+        BY_IDS.replace(" j.args,", " ''::bytea,").replace("s.output, s.place,", "NULL::bytea, NULL::text,");
+    sql.replace("true AS has_values", "false AS has_values")
 });
 
 /// The jobs with these ids, with these values.
@@ -114,7 +119,7 @@ pub(crate) fn by_ids_with(values: Values, ids: impl IntoIterator<Item = JobId>) 
     Query::new(sql).with(ids.into_iter().map(value::of_job).collect::<Vec<_>>())
 }
 
-/// The jobs with these ids.
+/// The jobs with these ids, with args and results: for a job, or for a few.
 pub(crate) fn by_ids(ids: impl IntoIterator<Item = JobId>) -> Query {
     by_ids_with(Values::Read, ids)
 }
@@ -211,7 +216,8 @@ fn read(row: &Row, id: JobId) -> Result<Stored, Fault> {
     let round: Option<i64> = if takes_round && row.get(29) { row.get(28) } else { None };
     let (awaited, arriving) = (row.get(32), row.get(34));
     let ties = Ties { round, fair: row.get(30), bounded: row.get(31), awaited, arriving };
-    Ok(Stored { job, lane: row.get(4), begun, kept, ties })
+    let values = if row.get(35) { Values::Read } else { Values::Omitted };
+    Ok(Stored { job, lane: row.get(4), begun, kept, ties, values })
 }
 
 fn waiting(row: &Row, due: tenure_core::Timestamp, why: Why) -> State {
@@ -263,5 +269,6 @@ mod tests {
     fn a_job_without_values_is_read_without_their_columns() {
         let sql = &*BY_IDS_WITHOUT_VALUES;
         assert!(!sql.contains("j.args") && !sql.contains("s.output") && !sql.contains("s.place"), "{sql}");
+        assert!(sql.contains("false AS has_values"), "{sql}");
     }
 }

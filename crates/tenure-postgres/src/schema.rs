@@ -40,6 +40,7 @@ const STEPS: &[Step] = &[
     Step { name: "0020_formed", sql: include_str!("migrations/0020_formed.sql") },
     Step { name: "0021_proved", sql: include_str!("migrations/0021_proved.sql") },
     Step { name: "0022_refused", sql: include_str!("migrations/0022_refused.sql") },
+    Step { name: "0023_bounded", sql: include_str!("migrations/0023_bounded.sql") },
 ];
 
 /// How long bringing the schema up to date may take. Whoever has very many jobs may need that.

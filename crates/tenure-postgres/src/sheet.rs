@@ -1,9 +1,10 @@
 //! What a transaction writes: collected row by row, sent table by table.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use tenure_core::{HostId, State, StateName};
-use tenure_store::Fault;
+use tenure_store::{Fault, Values};
 
 use crate::bits::{Bits, block_of};
 use crate::query::Query;
@@ -146,7 +147,10 @@ impl Sheet {
         queries.extend(out_of_grants(&sheet.out_of_grants));
         queries.extend(out_of_receipts(&sheet.out_of_receipts));
         queries.extend(alone(&sheet.alone));
-        queries.extend(standings(&sheet.standings)?);
+        let (read, omitted): (Vec<&Stored>, Vec<&Stored>) =
+            sheet.standings.values().partition(|stored| stored.values == Values::Read);
+        queries.extend(standings(STANDINGS, &read)?);
+        queries.extend(standings(&STANDINGS_WITHOUT_VALUES, &omitted)?);
         let into_line: Vec<Place> = sheet.into_line.into_values().collect();
         let limited = into_line.iter().map(|place| place.limited).collect::<Vec<_>>();
         queries.extend(join(INTO_LINE, &into_line).map(|query| query.with(round(&into_line)).with(limited)));
@@ -206,6 +210,9 @@ const STANDINGS: &str = "INSERT INTO standing (seq, lane, state, fence, attempt,
          output = excluded.output, place = excluded.place, cancel = excluded.cancel, progress = excluded.progress,
          started = excluded.started, holder = excluded.holder
      WHERE standing.fence <= excluded.fence";
+/// [`STANDINGS`] for jobs that were read without values: a stored result stays.
+static STANDINGS_WITHOUT_VALUES: LazyLock<String> =
+    LazyLock::new(|| STANDINGS.replace("output = excluded.output, place = excluded.place, ", ""));
 const ATTEMPTS: &str = "INSERT INTO attempt (seq, delivery, attempt, fence, holder, started, ended, ended_by, failure)
      SELECT * FROM unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[],
          $8::smallint[], $9::text[])
@@ -262,16 +269,16 @@ fn alone(rows: &BTreeMap<i64, Alone>) -> Option<Query> {
     (!rows.is_empty()).then_some(query)
 }
 
-fn standings(rows: &BTreeMap<i64, Stored>) -> Result<Option<Query>, Fault> {
+fn standings(sql: &'static str, rows: &[&Stored]) -> Result<Option<Query>, Fault> {
     if rows.is_empty() {
         return Ok(None);
     }
-    fn column<'a, T>(rows: &'a BTreeMap<i64, Stored>, of: impl Fn(&'a Stored) -> T) -> Vec<T> {
-        rows.values().map(of).collect()
+    fn column<'a, T>(rows: &[&'a Stored], of: impl Fn(&'a Stored) -> T) -> Vec<T> {
+        rows.iter().copied().map(of).collect()
     }
     let micros = |at: tenure_core::Timestamp| at.as_micros();
     let texts = |of: &dyn Fn(&Stored) -> Result<Option<String>, Fault>| -> Result<Vec<_>, Fault> {
-        rows.values().map(of).collect()
+        rows.iter().copied().map(of).collect()
     };
     let until = |stored: &Stored| match stored.job.state {
         State::Running { until, .. } => Some(until),
@@ -290,7 +297,7 @@ fn standings(rows: &BTreeMap<i64, Stored>) -> Result<Option<Query>, Fault> {
         State::Finished { at, .. } => Some(at),
         State::Waiting { .. } | State::Blocked { .. } | State::Running { .. } => None,
     };
-    let query = Query::new(STANDINGS)
+    let query = Query::new(sql)
         .with(column(rows, |stored| value::signed(stored.job.seq)))
         .with(column(rows, |stored| stored.lane))
         .with(column(rows, |stored| code::of_state(&stored.job.state)))

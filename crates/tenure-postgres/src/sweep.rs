@@ -8,7 +8,6 @@ use crate::aside::Odd;
 use crate::heads::Head;
 use crate::link::Link;
 use crate::query::Query;
-use crate::rows;
 use crate::transaction::Gate;
 use crate::value;
 use crate::writing::Writing;
@@ -128,35 +127,36 @@ async fn try_take_lapsed(link: &mut Link, gate: Gate) -> Result<Option<usize>, F
 impl Writing<'_> {
     /// Takes jobs from their holders; answers how many, and `None` if it has to be done under the lock of the gates.
     pub(crate) async fn take_lapsed(&mut self, lapsed: &Lapsed) -> Result<Option<usize>, Fault> {
-        let read = self.read(vec![rows::by_ids(lapsed.ids.iter().copied())]).await?;
-        let mut jobs = Vec::new();
-        for row in read.last().into_iter().flatten() {
-            let stored = match self.found(row).await? {
-                Ok(stored) => stored,
-                Err(fault) => {
-                    self.set_running_aside(Odd::of(row), &fault)?;
-                    continue;
-                }
-            };
-            if self.needs_gate(&stored) {
-                return Ok(None);
-            }
-            jobs.push(stored);
-        }
         let (mut fence, mut count) = (None, 0);
-        for stored in jobs {
-            // Somebody may have renewed it meanwhile.
-            let Some(mut transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) else {
-                continue;
-            };
-            let next = match fence {
-                Some(fence) => fence,
-                None => self.next_fence().await?,
-            };
-            fence = Some(next);
-            transition.fence = next;
-            self.enter(stored, transition).await?;
-            count += 1;
+        for ids in self.batches(lapsed.ids.clone()).await? {
+            let mut jobs = Vec::new();
+            for row in &self.read_batch(&ids).await? {
+                let stored = match self.found(row).await? {
+                    Ok(stored) => stored,
+                    Err(fault) => {
+                        self.set_running_aside(Odd::of(row), &fault)?;
+                        continue;
+                    }
+                };
+                if self.needs_gate(&stored) {
+                    return Ok(None);
+                }
+                jobs.push(stored);
+            }
+            for stored in jobs {
+                // Somebody may have renewed it meanwhile.
+                let Some(mut transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) else {
+                    continue;
+                };
+                let next = match fence {
+                    Some(fence) => fence,
+                    None => self.next_fence().await?,
+                };
+                fence = Some(next);
+                transition.fence = next;
+                self.enter(stored, transition).await?;
+                count += 1;
+            }
         }
         self.write(Query::new(CLOSE).with(lapsed.over.clone()))?;
         Ok(Some(count))

@@ -125,20 +125,22 @@ async fn try_prune(link: &mut Link) -> Result<(usize, bool), Fault> {
         return Ok((0, false));
     }
     let is_full = ids.len() >= limits::PRUNE_JOBS;
-    let mut read = writing.read(vec![keyed::needed(&ids), rows::by_ids(ids)]).await?;
-    let found = read.pop().unwrap_or_default();
-    let needed = keyed::read_needed(&read.pop().unwrap_or_default());
-    let mut gone: Vec<Stored> = Vec::new();
-    for row in &found {
-        match rows::stored(row) {
-            Ok(stored) if needed.contains(&stored.job.id) => writing.keep_on(stored),
-            Ok(stored) => gone.push(stored),
-            Err(fault) => writing.set_expired_aside(Odd::of(row), &fault)?,
+    let mut pruned = 0;
+    for ids in writing.batches(ids).await? {
+        let mut read = writing.read(vec![keyed::needed(&ids)]).await?;
+        let needed = keyed::read_needed(&read.pop().unwrap_or_default());
+        let mut gone: Vec<Stored> = Vec::new();
+        for row in &writing.read_batch(&ids).await? {
+            match rows::stored(row) {
+                Ok(stored) if needed.contains(&stored.job.id) => writing.keep_on(stored),
+                Ok(stored) => gone.push(stored),
+                Err(fault) => writing.set_expired_aside(Odd::of(row), &fault)?,
+            }
         }
+        gone.iter().for_each(|stored| writing.uncount(stored));
+        writing.remove(&gone)?;
+        pruned += gone.len();
     }
-    gone.iter().for_each(|stored| writing.uncount(stored));
-    writing.remove(&gone)?;
-    let pruned = gone.len();
     writing.commit().await?;
     Ok((pruned, is_full))
 }

@@ -1,7 +1,7 @@
 //! Writing a transition: the one way by which a job leaves a state, but for ordinary grants and ends.
 
 use tenure_core::{AttemptEnd, End, Job, State, StateName, Timestamp, Transition, Unique, Window};
-use tenure_store::Fault;
+use tenure_store::{Fault, Values};
 
 use crate::query::Query;
 use crate::rows::{Kept, Stored};
@@ -26,7 +26,9 @@ impl Writing<'_> {
         }
         let failure = transition.failure.clone();
         let Stored { job, lane, ties, .. } = stored;
-        let mut stored = Stored { job: job.after(transition), lane, begun: true, kept: Kept::Nowhere, ties };
+        // A transition tells the result.
+        let (job, values) = (job.after(transition), Values::Read);
+        let mut stored = Stored { job, lane, begun: true, kept: Kept::Nowhere, ties, values };
         stored.ties.round = None;
         match stored.job.state {
             State::Waiting { .. } | State::Blocked { .. } => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::{
-    AfterJobs, Backoff, Head, IfFailed, Keep, Key, LimitKey, Name, OnConflict, OrderingKey, Retention,
+    AfterJobs, Args, Backoff, Head, IfFailed, Keep, Key, LimitKey, Name, OnConflict, OrderingKey, Retention,
     RetryPolicy, StateName, Terms, Unique, UniqueKey, Window, limits,
 };
 use tenure_postgres::PostgresStore;
@@ -73,6 +73,7 @@ async fn a_granted_role_passes_no_terms_that_the_library_reads_differently_or_no
         json!({ "meta": { "a": long } }),
         json!({ "meta": { long.clone(): "a" } }),
         json!({ "meta": { "a": { "b": "c" } } }),
+        json!({ "meta": (0..limits::META_ENTRIES).map(|n| (n.to_string(), "\u{1}".repeat(700))).collect::<Value>() }),
         json!({ "pad": long }),
         json!(null),
         json!("{}"),
@@ -109,7 +110,8 @@ fn allowed() -> [Terms; 4] {
         Some(RetryPolicy { backoff, max_attempts, max_deliveries })
     };
     let unique = |byte, window, on_conflict| Some(Unique { key: UniqueKey([byte; 16]), window, on_conflict });
-    let text = |n: usize| format!("{n:0>4}{}", "\u{1}".repeat(limits::META_BYTES - 4));
+    // Few of the characters take six bytes as JSON, so that the whole has nearly as many bytes as are allowed.
+    let text = |n: usize| format!("{n:0>4}{}{}", "\u{1}".repeat(203), "x".repeat(limits::META_BYTES - 207));
     [
         Terms {
             attempts: Some(1),
@@ -232,5 +234,29 @@ async fn a_reason_without_an_end_is_cut_and_a_place_without_an_end_is_refused() 
         );
         assert_eq!(refused(&shop, &complete).await.code(), "22023", "{place}");
     }
+    store.close().await.unwrap();
+}
+
+/// The library refuses them, too: a parser of a handler or client may not read them.
+#[tokio::test]
+async fn args_that_are_nested_too_deep_are_refused() {
+    let s = schema();
+    let (store, admin, shop) = given(&s).await;
+    let most = limits::JSON_DEPTH;
+    let nested = |levels: usize, inner: &str| {
+        format!("{}{inner}{}", "[{\"\\\"[\":".repeat(levels / 2), "}]".repeat(levels / 2))
+    };
+    let enqueue = |args: &str| format!("SELECT {s}.enqueue('echo', $args${args}$args$::json)");
+    for args in [nested(most + 2, "1"), nested(most, "[]"), format!("[1,{}]", nested(most, "null"))] {
+        assert!(Args::new(args.clone().into_bytes()).is_err());
+        let error = refused(&shop, &enqueue(&args)).await;
+        assert_eq!(error.code(), "22023", "{args}");
+    }
+    let brackets = format!("[{:?}, {}]", "[{".repeat(200), vec!["[ 1.5e-3, true ]"; 200].join(", "));
+    for args in [nested(most, "1"), nested(most - 2, "[]"), brackets] {
+        Args::new(args.clone().into_bytes()).unwrap();
+        shop.batch_execute(&enqueue(&args)).await.unwrap();
+    }
+    assert_eq!(number(&admin, &format!("SELECT count(*) FROM {s}.job")).await, 3);
     store.close().await.unwrap();
 }

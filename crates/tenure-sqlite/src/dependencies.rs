@@ -29,6 +29,11 @@ const GOES_ON: &str = "DELETE FROM awaited_end WHERE seq = ?1";
 pub(crate) const WAIT_NO_MORE: &str = "DELETE FROM dependency WHERE seq = ?1 RETURNING on_seq";
 pub(crate) const WAIT_NOT_FOR: &str = "DELETE FROM dependency WHERE on_seq = ?1 AND seq = ?2";
 pub(crate) const IS_WAITING_FOR: &str = "SELECT 1 FROM dependency WHERE on_seq = ?1 AND seq = ?2";
+pub(crate) const IS_WAITING_FOR_ANOTHER: &str =
+    "SELECT 1 FROM dependency WHERE seq = ?1 AND on_seq <> ?2 LIMIT 1";
+/// Only terms that say so let a job run after any end. The rest of a job is read when that matters.
+pub(crate) const RUNS_ANYWAY: &str = "SELECT 1 FROM job
+     WHERE seq = ?1 AND CASE WHEN json_valid(terms) THEN terms ->> '$.after.if_failed' END = 'run'";
 pub(crate) const NOTICED_BY_ALL: &str = "DELETE FROM awaited_end
      WHERE seq = ?1 AND NOT EXISTS (SELECT 1 FROM dependency WHERE on_seq = ?1)";
 pub(crate) const OVER: &str = "SELECT d.seq, e.seq, e.id, e.how
@@ -170,6 +175,14 @@ impl Writing<'_> {
         if !self.conn.prepare_cached(IS_WAITING_FOR)?.exists(edge)? {
             return Ok(false);
         }
+        // One that waits for others, too, need not be read.
+        if self.conn.prepare_cached(IS_WAITING_FOR_ANOTHER)?.exists([wait.waiter, wait.on])?
+            && (wait.end == Some(End::Succeeded)
+                || self.conn.prepare_cached(RUNS_ANYWAY)?.exists([wait.waiter])?)
+        {
+            self.wait_not_for(wait.waiter, wait.on)?;
+            return Ok(false);
+        }
         let stored = match row_of(self.conn, wait.waiter) {
             Err(error) if is_unreadable(&error) => {
                 tracing::error!(seq = wait.waiter, %error, "unreadable waiting job; update this program");
@@ -195,12 +208,17 @@ impl Writing<'_> {
         }
     }
 
+    fn wait_not_for(&mut self, waiter: i64, on: i64) -> Result<()> {
+        self.conn.prepare_cached(WAIT_NOT_FOR)?.execute([on, waiter])?;
+        self.conn.prepare_cached(NOTICED_BY_ALL)?.execute([on])?;
+        self.memory.keyed.awaits_less();
+        Ok(())
+    }
+
     /// Ends one wait of a job, and lets it go on if that was the last.
     fn go_on_without(&mut self, stored: Stored, on: i64) -> Result<bool> {
         let seq = value::signed(stored.job.seq);
-        self.conn.prepare_cached(WAIT_NOT_FOR)?.execute([on, seq])?;
-        self.conn.prepare_cached(NOTICED_BY_ALL)?.execute([on])?;
-        self.memory.keyed.awaits_less();
+        self.wait_not_for(seq, on)?;
         if self.conn.prepare_cached(gates::WAITS_FOR_JOBS)?.query_row([seq], |_| Ok(())).optional()?.is_some()
         {
             return Ok(false);

@@ -95,6 +95,8 @@ mod together;
 mod transition;
 mod value;
 mod views;
+#[cfg(test)]
+mod waits_read;
 mod watch;
 mod writer;
 mod writing;

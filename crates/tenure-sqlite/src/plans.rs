@@ -90,6 +90,8 @@ const FOR_KEYS: &[&str] = &[
     dependencies::WAIT_NO_MORE,
     dependencies::WAIT_NOT_FOR,
     dependencies::IS_WAITING_FOR,
+    dependencies::IS_WAITING_FOR_ANOTHER,
+    dependencies::RUNS_ANYWAY,
     dependencies::NOTICED_BY_ALL,
     needs::NEED,
     needs::NEED_NO_MORE,

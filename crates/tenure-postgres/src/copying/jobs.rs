@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tenure_core::{Block, Job, JobId, LogLine, QueueName, State};
-use tenure_store::{CopiedJob, Fault, Item};
+use tenure_core::{Block, IfFailed, Job, JobId, LogLine, QueueName, State};
+use tenure_store::{CopiedJob, Fault, Item, Values};
 use tokio_postgres::Row;
 
 use crate::fault::unreadable;
@@ -107,7 +107,8 @@ impl Writing<'_> {
             self.sheet.attempt(Ended { seq, attempt, at, by });
         }
         let ties = Ties { fair: fair.contains(&job.queue), ..Ties::default() };
-        let mut stored = Stored { job, lane, begun, kept: Kept::Nowhere, ties };
+        let (kept, values) = (Kept::Nowhere, Values::Read);
+        let mut stored = Stored { job, lane, begun, kept, ties, values };
         match stored.job.state {
             State::Running { .. } => return Err(unreadable("a copied job that runs")),
             State::Finished { end, .. } => {
@@ -124,7 +125,9 @@ impl Writing<'_> {
         }
         self.keep_for(&stored.job)?;
         if let State::Blocked { on: Block::Jobs, .. } = stored.job.state {
-            self.wait_as_copied(seq, &waits).await?;
+            let if_failed =
+                stored.job.terms.after.as_ref().map_or_else(IfFailed::default, |after| after.if_failed);
+            self.wait_as_copied(seq, if_failed, &waits).await?;
         }
         self.stand(&mut stored).await?;
         if begun {
@@ -133,11 +136,12 @@ impl Writing<'_> {
         self.pass_on(&stored.job.terms).await
     }
 
-    async fn wait_as_copied(&mut self, seq: i64, others: &[JobId]) -> Result<(), Fault> {
-        let read = self.read(vec![crate::rows::by_ids(others.iter().copied())]).await?;
-        for row in read.iter().flatten() {
-            let other = crate::rows::stored(row)?;
-            self.wait_for(seq, &other)?;
+    async fn wait_as_copied(&mut self, seq: i64, if_failed: IfFailed, others: &[JobId]) -> Result<(), Fault> {
+        for ids in self.batches(others.to_vec()).await? {
+            for row in &self.read_batch(&ids).await? {
+                let other = crate::rows::stored(row)?;
+                self.wait_for(seq, if_failed, &other)?;
+            }
         }
         Ok(())
     }

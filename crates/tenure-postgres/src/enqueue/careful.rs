@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, QueueName, State, UniqueKey};
-use tenure_store::{Accepted, Enqueued, Fault, Happening, Refusal};
+use tenure_store::{Accepted, Enqueued, Fault, Happening, Refusal, Values};
 use tokio_postgres::Row;
 
 use super::put;
@@ -338,7 +338,8 @@ impl<'a> Plan<'a> {
             let seq = seqs.get(&new.id).copied().unwrap_or_default();
             let ties = Ties { fair: self.fair.contains(&new.queue), ..Ties::default() };
             let job = new.accepted(value::seq(seq)?, writing.now);
-            let stored = Stored { job, lane, begun: false, kept: Kept::Nowhere, ties };
+            let (begun, kept, values) = (false, Kept::Nowhere, Values::Read);
+            let stored = Stored { job, lane, begun, kept, ties, values };
             writing.accept(stored).await?;
         }
         take_keys(writing, &new, &seqs, &self.had)

@@ -26,6 +26,8 @@ const AHEAD: &str = "SELECT count(*) FROM (
              AND (priority, round, due, seq) < ($3, $4, $5, $6) LIMIT $7)) a";
 const IS_BLOCKED_BEFORE: &str = "SELECT FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 4
      AND (priority, round, due, seq) < ($3, $4, $5, $6) LIMIT 1";
+const IS_QUEUED_BEHIND: &str = "SELECT FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 1
+     AND (priority, round, due, seq) > ($3, $4, $5, $6) ORDER BY priority, round, due, seq LIMIT 1";
 const FIRST_BLOCKED: &str = "SELECT * FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 4
      ORDER BY priority, round, due, seq LIMIT $3";
 const LAST_QUEUED: &str = "SELECT * FROM keyed WHERE limit_key = $1 AND lane = $2 AND at = 1
@@ -208,7 +210,7 @@ impl Writing<'_> {
         self.load_limits(std::slice::from_ref(&key)).await?;
         let (room, mut line) = self.room_in(&key, stored.lane);
         if line.is_behind(room) {
-            if !self.is_blocked_before(&key, &place).await? {
+            if !self.is_found(IS_BLOCKED_BEFORE, &key, &place).await? {
                 return Ok(true);
             }
             // Those before it that have room by now are let in first.
@@ -216,13 +218,13 @@ impl Writing<'_> {
             line = self.room_in(&key, stored.lane).1;
         }
         if line.is_behind(room) {
-            return Ok(!self.is_blocked_before(&key, &place).await?);
+            return Ok(!self.is_found(IS_BLOCKED_BEFORE, &key, &place).await?);
         }
-        if room == 0 || u64::from(line.queued) + u64::from(line.blocked) < u64::from(room) {
+        if line.queued < room || room == 0 {
             return Ok(room > 0);
         }
-        let ahead = self.ahead_in_limit(&key, place, i64::from(room)).await?;
-        Ok(ahead < i64::from(room))
+        // The last queued job makes room for one before it: the look at the limit then blocks that job.
+        self.is_found(IS_QUEUED_BEHIND, &key, &place).await
     }
 
     /// Returns the number of jobs that a limit may queue in each lane, and the numbers of those in the line of this one.
@@ -257,16 +259,11 @@ impl Writing<'_> {
         self.look_at_limit(key).await
     }
 
-    /// Returns `true` if the limit blocks a job before this place in its lane.
-    async fn is_blocked_before(&mut self, key: &Key, place: &Place) -> Result<bool, Fault> {
-        let look = at(Query::new(IS_BLOCKED_BEFORE).with(key.as_str().to_owned()), place);
+    /// Returns `true` if the statement finds a job of the limit before or behind this place in its lane.
+    async fn is_found(&mut self, sql: &'static str, key: &Key, place: &Place) -> Result<bool, Fault> {
+        let look = at(Query::new(sql).with(key.as_str().to_owned()), place);
         let read = self.read(vec![look]).await?;
         Ok(read.iter().any(|rows| !rows.is_empty()))
-    }
-
-    async fn ahead_in_limit(&mut self, key: &Key, place: Place, most: i64) -> Result<i64, Fault> {
-        let read = self.read(vec![ahead(key, &place, most)]).await?;
-        Ok(read.iter().flatten().next().map_or(0, |row| row.get(0)))
     }
 
     /// Looks at a limit: of each line the first so many are queued as there is room for, and no more. If that would let
@@ -400,4 +397,4 @@ pub(crate) async fn set_limit(link: &mut Link, key: &Key, limit: Option<Limit>) 
 }
 
 #[cfg(test)]
-pub(crate) const STATEMENTS: [&str; 1] = [NAMED];
+pub(crate) const STATEMENTS: [&str; 2] = [NAMED, IS_QUEUED_BEHIND];

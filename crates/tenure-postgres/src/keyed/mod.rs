@@ -4,6 +4,8 @@
 //! `PLANS` in `database.rs` tells why statements contain `OFFSET 0` and `seq + 0`.
 
 mod claim;
+#[cfg(test)]
+mod large;
 mod limits;
 mod needs;
 mod orders;

@@ -126,7 +126,7 @@ impl KeyedRow {
 
     /// What is kept of an unfinished job.
     pub(super) fn of(stored: &Stored) -> Self {
-        let Stored { job, lane, begun, kept, ties } = stored;
+        let Stored { job, lane, begun, kept, ties, .. } = stored;
         let terms = &job.terms;
         let due = match job.state {
             State::Waiting { due, .. } | State::Blocked { due, .. } | State::Running { due, .. } => due,

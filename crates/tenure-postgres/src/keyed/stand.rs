@@ -182,7 +182,7 @@ impl Writing<'_> {
         read.iter().flatten().next().map(rows::stored).transpose()
     }
 
-    async fn waits(&mut self, seq: u64) -> Result<bool, Fault> {
+    pub(super) async fn waits(&mut self, seq: u64) -> Result<bool, Fault> {
         let read = self.read(vec![Query::new(WAITS).with(value::signed(seq))]).await?;
         Ok(read.iter().flatten().next().is_some_and(|row| row.get(0)))
     }

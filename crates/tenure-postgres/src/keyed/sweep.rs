@@ -90,14 +90,12 @@ impl Writing<'_> {
 
     /// Lets jobs stand anew that came due.
     async fn stand_all_again(&mut self, ids: Vec<JobId>) -> Result<(), Fault> {
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let read = self.read(vec![rows::by_ids(ids)]).await?;
-        for row in read.iter().flatten() {
-            match self.found(row).await? {
-                Ok(stored) => self.stand_again(stored).await?,
-                Err(fault) => self.set_due_aside(Odd::of(row), &fault)?,
+        for ids in self.batches(ids).await? {
+            for row in &self.read_batch(&ids).await? {
+                match self.found(row).await? {
+                    Ok(stored) => self.stand_again(stored).await?,
+                    Err(fault) => self.set_due_aside(Odd::of(row), &fault)?,
+                }
             }
         }
         Ok(())

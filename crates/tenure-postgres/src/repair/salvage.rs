@@ -6,7 +6,7 @@ use tenure_core::{
     AfterJobs, Args, Block, End, Fence, Head, HostId, IfFailed, Job, Key, Kind, LimitKey, OrderingKey,
     QueueName, State, Terms, Timestamp, Why,
 };
-use tenure_store::Fault;
+use tenure_store::{Fault, Values};
 use tokio_postgres::Row;
 
 use crate::fault::unreadable;
@@ -88,7 +88,14 @@ pub(super) fn salvage(row: &Row, place: &Row) -> Result<Stored, Fault> {
     let (awaited, arriving) = (place.get(11), row.get(34));
     let ties = Ties { round, fair: row.get(30), bounded: row.get(31), awaited, arriving };
     let lane: i32 = row.get(4);
-    Ok(Stored { job, lane: place.get::<_, Option<i32>>(9).unwrap_or(lane), begun, kept, ties })
+    Ok(Stored {
+        job,
+        lane: place.get::<_, Option<i32>>(9).unwrap_or(lane),
+        begun,
+        kept,
+        ties,
+        values: Values::Read,
+    })
 }
 
 fn block_at(at: i16) -> Option<Block> {

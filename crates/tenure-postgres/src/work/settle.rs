@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::{Settlement, State, StateName};
-use tenure_store::{Fault, Settled};
+use tenure_store::{Fault, Settled, Values};
 
 use crate::link::Link;
 use crate::query::Query;
@@ -48,7 +48,7 @@ async fn try_settle(
     if !cfg!(mutant = "postgres-settle-without-locks") {
         reads.extend(rows::lock_running(&ids));
     }
-    reads.push(rows::by_ids(ids));
+    reads.push(rows::by_ids_with(Values::Omitted, ids));
     let (mut writing, mut read) = Writing::begin(link, gate, reads).await?;
     let (mut jobs, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
     for row in read.pop().iter().flatten() {
@@ -93,7 +93,7 @@ impl Writing<'_> {
             return Ok(());
         }
         let waiting = settlements.iter().zip(&*settled).filter(|(_, settled)| waits(settled));
-        let read = rows::by_ids(waiting.map(|(settlement, _)| settlement.id()));
+        let read = rows::by_ids_with(Values::Omitted, waiting.map(|(settlement, _)| settlement.id()));
         let mut names = BTreeMap::new();
         for row in self.read(vec![read]).await?.iter().flatten() {
             let stored = rows::stored(row)?;
