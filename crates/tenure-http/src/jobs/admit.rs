@@ -8,6 +8,7 @@ use tenure::{Draft, Error, Invalid, JobId, Kind};
 
 use crate::api::Api;
 use crate::callbacks::routes::check_url;
+use crate::kinds::known::ShortChecks;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{OnConflict, Submit, UniqueScope};
 
@@ -23,21 +24,22 @@ const AFTER: &str =
 
 /// The job as the library takes it, if whoever asks may enqueue it.
 pub(crate) async fn admitted(api: &Api, submit: Submit, id: Option<JobId>) -> Result<Draft, Problem> {
-    admitted_in(api, submit, id, None).await
+    admitted_in(api, submit, id, None, &mut ShortChecks::default()).await
 }
 
-/// The same for one of many, which is told by its place.
+/// The same for one of many, which is told by its place. All of them share the checks that a request may do on its thread.
 pub(crate) async fn admitted_in(
     api: &Api,
     mut submit: Submit,
     id: Option<JobId>,
     index: Option<usize>,
+    short: &mut ShortChecks,
 ) -> Result<Draft, Problem> {
     let placed = |problem: Problem| match index {
         Some(index) => problem.with("index", index),
         None => problem,
     };
-    check(api, &mut submit).await.map_err(placed)?;
+    check(api, &mut submit, short).await.map_err(placed)?;
     check_retention(api, &submit).map_err(|wrong| placed(wrong.into()))?;
     let jobs = 1 + usize::from(submit.callback.is_some());
     let draft = submit.draft(id).map_err(|wrong| match index {
@@ -103,10 +105,12 @@ pub(crate) fn check_retention(api: &Api, submit: &Submit) -> Result<(), Invalid>
 
 /// Has the job keep to what is said about its kind, and refuses what whoever asks does not reach, or whose args break the
 /// schema.
-pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem> {
+pub(crate) async fn check(api: &Api, submit: &mut Submit, short: &mut ShortChecks) -> Result<(), Problem> {
     // An invalid kind is reported with the other fields, and `reached` refuses kinds beyond the caller's reach.
     let rules = match Kind::new(&submit.kind) {
-        Ok(kind) if api.reach().covers_kind(&submit.kind) => api.kinds().rules(api.tenure(), &kind).await?,
+        Ok(kind) if api.reach().covers_kind(&submit.kind) => {
+            api.kinds().rules(api.tenure(), api.client(), &kind).await?
+        }
         Ok(_) | Err(_) => None,
     };
     let names_queue = submit.queue.is_some();
@@ -119,17 +123,17 @@ pub(crate) async fn check(api: &Api, submit: &mut Submit) -> Result<(), Problem>
         check_url(api, &callback.url).map_err(within)?;
     }
     match rules {
-        Some(rules) => {
-            rules.check(api.who().name().unwrap_or_default(), &submit.kind, submit.args.as_deref()).await
-        }
+        Some(rules) => rules.check(api.client(), &submit.kind, submit.args.as_deref(), short).await,
         None => Ok(()),
     }
 }
 
 /// Refuses args that break the schema of a kind, where only args are said.
 pub(crate) async fn check_args(api: &Api, kind: &Kind, args: &RawValue) -> Result<(), Problem> {
-    match api.kinds().rules(api.tenure(), kind).await? {
-        Some(rules) => rules.check(api.who().name().unwrap_or_default(), kind.as_str(), Some(args)).await,
+    match api.kinds().rules(api.tenure(), api.client(), kind).await? {
+        Some(rules) => {
+            rules.check(api.client(), kind.as_str(), Some(args), &mut ShortChecks::default()).await
+        }
         None => Ok(()),
     }
 }
