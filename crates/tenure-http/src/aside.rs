@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::task::spawn_blocking;
 
+use crate::memory::Client;
 use crate::problem::{Problem, ProblemType};
 
 /// Threads for one sort of work. Each task may use a CPU for a while, and other requests need CPU time as well.
 pub(crate) struct Aside {
     all: Semaphore,
     /// The turns of the clients that have tasks.
-    clients: Mutex<BTreeMap<String, Arc<Semaphore>>>,
+    clients: Mutex<BTreeMap<Client, Arc<Semaphore>>>,
 }
 
 impl Aside {
@@ -21,45 +22,51 @@ impl Aside {
         Self { all: Semaphore::const_new(most), clients: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Runs a task on a thread that serves no requests.
-    pub(crate) async fn run<T: Send + 'static>(
-        &'static self,
-        task: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
-        self.run_in_turn(None, task).await
+    /// Waits for a thread. Each client gets one at a time, so a client with many tasks does not keep the tasks of others waiting.
+    ///
+    /// Many requests can wait here, so parse large values only in the task: until then, they are text that counts against the
+    /// client.
+    pub(crate) async fn turn(&'static self, client: &Client) -> Result<Turn, Problem> {
+        let own = match client {
+            Client::Trusted => None,
+            Client::Named(_) | Client::Stranger(_) => {
+                Some(self.turns_of(client).acquire_owned().await.map_err(|_| failed())?)
+            }
+        };
+        let thread = self.all.acquire().await.map_err(|_| failed())?;
+        Ok(Turn { thread, own })
     }
 
-    /// Runs a task of a client. Each client runs one at a time, so a client with many tasks does not keep the tasks of others
-    /// waiting.
-    pub(crate) async fn run_for<T: Send + 'static>(
-        &'static self,
-        client: &str,
-        task: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
-        let turn = self.turns_of(client).acquire_owned().await.map_err(|_| failed())?;
-        self.run_in_turn(Some(turn), task).await
-    }
-
-    async fn run_in_turn<T: Send + 'static>(
-        &'static self,
-        turn: Option<OwnedSemaphorePermit>,
-        task: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
-        let permit = self.all.acquire().await.map_err(|_| failed())?;
-        let done = spawn_blocking(move || {
-            // The task keeps its permits even if the client disconnects.
-            let _permits = (permit, turn);
-            task()
-        });
-        done.await.map_err(|_| failed())
-    }
-
-    fn turns_of(&self, client: &str) -> Arc<Semaphore> {
+    fn turns_of(&self, client: &Client) -> Arc<Semaphore> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         // Only tasks that wait or run refer to the turns of their client.
         clients.retain(|_, turns| Arc::strong_count(turns) > 1);
-        let turns = clients.entry(client.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1)));
+        let turns = clients.entry(client.clone()).or_insert_with(|| Arc::new(Semaphore::new(1)));
         Arc::clone(turns)
+    }
+}
+
+/// A free thread for a task of a client.
+pub(crate) struct Turn {
+    thread: SemaphorePermit<'static>,
+    /// `None` for a client without a limit.
+    own: Option<OwnedSemaphorePermit>,
+}
+
+impl Turn {
+    /// Runs a task on the thread.
+    pub(crate) async fn run<T: Send + 'static>(
+        self,
+        task: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let done = spawn_blocking(move || {
+            // The task keeps its permits even if the client disconnects.
+            let Self { thread, own } = self;
+            let done = task();
+            drop((thread, own));
+            done
+        });
+        done.await.map_err(|_| failed())
     }
 }
 
@@ -75,6 +82,14 @@ mod tests {
 
     static ASIDE: Aside = Aside::new(2);
 
+    fn named(name: &str) -> Client {
+        Client::Named(name.into())
+    }
+
+    async fn run<T: Send + 'static>(client: Client, task: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        ASIDE.turn(&client).await.ok()?.run(task).await.ok()
+    }
+
     #[tokio::test(flavor = "current_thread")]
     async fn a_client_with_many_tasks_leaves_a_thread_to_others() {
         let (end, ended) = mpsc::channel::<()>();
@@ -82,17 +97,17 @@ mod tests {
         let greedy: Vec<_> = (0..8)
             .map(|_| {
                 let ended = Arc::clone(&ended);
-                tokio::spawn(ASIDE.run_for("greedy", move || ended.lock().map(|ended| ended.recv()).is_ok()))
+                tokio::spawn(run(named("greedy"), move || ended.lock().map(|ended| ended.recv()).is_ok()))
             })
             .collect();
         tokio::task::yield_now().await;
-        assert_eq!(ASIDE.run_for("modest", || 7).await.ok(), Some(7));
-        assert_eq!(ASIDE.run(|| 8).await.ok(), Some(8));
+        assert_eq!(run(named("modest"), || 7).await, Some(7));
+        assert_eq!(run(Client::Trusted, || 8).await, Some(8));
         drop(end);
         for task in greedy {
-            assert!(task.await.unwrap().is_ok());
+            assert_eq!(task.await.unwrap(), Some(true));
         }
-        assert_eq!(ASIDE.run_for("modest", || 9).await.ok(), Some(9));
+        assert_eq!(run(named("modest"), || 9).await, Some(9));
         assert_eq!(ASIDE.clients.lock().unwrap().len(), 1, "clients without tasks are forgotten");
     }
 }

@@ -3,13 +3,14 @@
 //! A record in the store names each of them and its creator, so all servers count the same ones.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure::records::{Document, NewValue, Only, Put, Record, RecordKey, RecordsAsk, Writes};
 use tenure::{Error, Moment, Name, Tenure, Timestamp, limits};
 
+use crate::finish::unfinished;
 use crate::lasting::digest;
 use crate::problem::Problem;
 use crate::queues::known::BELIEVED;
@@ -40,7 +41,7 @@ pub(crate) struct Share {
 #[derive(Debug)]
 pub(crate) struct Creators {
     of: &'static Share,
-    met: Mutex<BTreeMap<String, Created>>,
+    met: Arc<Mutex<BTreeMap<String, Created>>>,
 }
 
 /// Names of one creator, each with the time at which this server learned of it.
@@ -67,7 +68,7 @@ struct Kept {
 
 impl Creators {
     pub(crate) fn new(of: &'static Share) -> Self {
-        Self { of, met: Mutex::default() }
+        Self { of, met: Arc::default() }
     }
 
     /// Records that a creator is about to create a name, or refuses it if the creator has used up its share. Other
@@ -83,7 +84,20 @@ impl Creators {
         let now = tenure.store().clock().moment();
         let is_new = self.take(creator, name, now);
         if is_new.map_err(|exceeded| Problem::from(exceeded).with("field", self.of.field))? {
-            write(tenure, vec![self.put(creator.name, name, tenure.now())?]).await?;
+            let put = self.put(creator.name, name, tenure.now())?;
+            let (tenure, met) = (tenure.clone(), Arc::clone(&self.met));
+            let (creator, name) = (creator.name.to_owned(), name.to_owned());
+            // In a task, so that a client that hangs up leaves no name that counts as recorded without a record.
+            let writing = tokio::spawn(async move {
+                let written = write(&tenure, vec![put]).await;
+                if written.is_err()
+                    && let Some(created) = lock(&met).get_mut(&creator)
+                {
+                    created.names.remove(&name);
+                }
+                written
+            });
+            writing.await.map_err(|_| unfinished())??;
         }
         Ok(())
     }
@@ -171,8 +185,12 @@ impl Creators {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Created>> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.met)
     }
+}
+
+fn lock(met: &Mutex<BTreeMap<String, Created>>) -> MutexGuard<'_, BTreeMap<String, Created>> {
+    met.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A record that was read.
@@ -207,4 +225,61 @@ async fn write(tenure: &Tenure, records: Vec<Put>) -> Result<(), Error> {
 /// Returns the beginning of the keys of a creator: its name may be too long for a key.
 fn prefix(creator: &str) -> String {
     format!("{}:", hex(&digest(creator)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure::{Chance, Faults, FaultyStore, ManualClock, MemoryStore};
+
+    use super::*;
+
+    static SHARE: Share =
+        Share { shelf: "test", quota: "test", about: "too many", setting: "--test", field: "name" };
+    const HOUR: Duration = Duration::from_secs(3_600);
+    const LATE: u64 = 1;
+
+    async fn rested() {
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_counts_only_with_its_record() {
+        let clock = ManualClock::new();
+        let memory = MemoryStore::new(Arc::new(clock.clone()));
+        let store = Arc::new(FaultyStore::new(Arc::new(memory), Faults::none(1)));
+        let tenure = Tenure::on(Arc::clone(&store) as Arc<dyn tenure::Store>, Chance::seeded(1));
+        let creators = Arc::new(Creators::new(&SHARE));
+        let admit = |name: &'static str| {
+            let (creators, tenure) = (Arc::clone(&creators), tenure.clone());
+            let creator = Creator { name: "greedy", share: 2 };
+            tokio::spawn(async move { creators.admit(&tenure, creator, name, |_| true).await })
+        };
+        let recorded = async || {
+            let found = creators.read(&tenure, "greedy").await.unwrap();
+            found.into_iter().map(|found| found.name).collect::<Vec<_>>()
+        };
+        assert!(admit("a").await.unwrap().is_ok());
+        store.down(true);
+        assert!(admit("b").await.unwrap().is_err());
+        store.down(false);
+        assert!(admit("b").await.unwrap().is_ok());
+        assert_eq!(recorded().await, ["a", "b"], "a failed request does not count");
+
+        creators.forget();
+        remove(&tenure, creators.read(&tenure, "greedy").await.unwrap()).await.unwrap();
+        assert!(admit("a").await.unwrap().is_ok());
+        // With this seed, the request reaches the store late.
+        store.set(Faults { delay: 1.0, longest_delay: HOUR, ..Faults::none(LATE) });
+        let hung_up = admit("b");
+        rested().await;
+        hung_up.abort();
+        store.heal();
+        assert_eq!(recorded().await, ["a"]);
+        clock.advance(HOUR);
+        rested().await;
+        assert_eq!(recorded().await, ["a", "b"], "a client that hangs up has its name recorded");
+        assert!(admit("c").await.unwrap().is_err());
+    }
 }

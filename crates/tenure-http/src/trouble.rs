@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tenure::{BadSearch, Error, Fault, FaultCause, Invalid, Refusal};
 
+use crate::jobs::admit::never_stored;
 use crate::problem::{Problem, ProblemType};
 use crate::troubles::Trouble;
 
@@ -110,6 +111,11 @@ fn refused(refusal: Refusal) -> Problem {
             (ProblemType::IdTaken, id, format!("job {id} already exists with another kind or other args"))
         }
         Refusal::KeyHeld(id) => (ProblemType::UniqueConflict, id, format!("job {id} holds the unique key")),
+        Refusal::NoSuchJob(id) if id == never_stored() => {
+            let detail = "a quota allows no new job, and the job with this ID was just deleted; repeat the request to learn \
+                          which quota";
+            return Problem::new(ProblemType::QuotaExceeded, detail);
+        }
         Refusal::NoSuchJob(id) => {
             let detail = format!("after: job {id} not found, so it cannot be a dependency");
             (ProblemType::Validation, id, detail)

@@ -66,7 +66,13 @@ async fn began(api: Api, name: String, uri: Uri, ask: RunAsk) -> Result<Response
     // Only an offered program has a queue.
     there(&apps, Sort::Triggered, &name).await?;
     api.admit_queue(&QueueName::new(apps.set())?).await?;
-    admit::waiting(&api, id).await?;
+    if let Some(stored) = admit::waiting(&api, id).await? {
+        if stored.kind.as_str() == apps.kind(&name)? {
+            return act::shown(&api, stored.id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await;
+        }
+        let detail = format!("id: {} belongs to a job that is no run of program {name}", stored.id);
+        return Err(Problem::new(ProblemType::IdTaken, detail).with("job_id", stored.id.to_string()));
+    }
     match apps.run(&name, &wanted).await? {
         Began::New(id) => act::shown(&api, id, ChangeOutcome::Asked, StatusCode::ACCEPTED).await,
         Began::Busy(id) => {

@@ -17,6 +17,7 @@ use crate::jobs::admit::admitted_in;
 use crate::jobs::each::enqueue_each;
 use crate::jobs::enqueue::{names_of, say_replayed};
 use crate::jobs::told;
+use crate::kinds::known::ShortChecks;
 use crate::once::{Did, Once};
 use crate::problem::{Problem, ProblemType};
 use crate::spans::{self, attempt::SentJobs};
@@ -168,9 +169,9 @@ async fn each(
     let (began, begun) = (api.tenure().now(), api.spans().begin(trace::parent(headers)));
     let own = begun.map(|begun| Trace::below(headers, begun.context.to_string()));
     let trace = own.or_else(|| Trace::of(headers));
-    let mut drafts = Vec::with_capacity(jobs.len());
+    let (mut drafts, mut short) = (Vec::with_capacity(jobs.len()), ShortChecks::default());
     for job in jobs {
-        match draft(api, job, trace.as_ref(), None).await {
+        match draft(api, job, trace.as_ref(), None, &mut short).await {
             Err(problem) if problem.problem_type().status().is_server_error() => return Err(problem),
             told => drafts.push(told),
         }
@@ -226,9 +227,9 @@ impl EachItem {
 
 /// The jobs, if each of them may be enqueued, of the trace that they belong to unless one of them names its own.
 async fn drafts(api: &Api, jobs: Vec<Submit>, trace: Option<&Trace>) -> Result<Vec<Draft>, Problem> {
-    let mut drafts = Vec::with_capacity(jobs.len());
+    let (mut drafts, mut short) = (Vec::with_capacity(jobs.len()), ShortChecks::default());
     for (index, job) in (0_usize..).zip(jobs) {
-        drafts.push(draft(api, job, trace, Some(index)).await?);
+        drafts.push(draft(api, job, trace, Some(index), &mut short).await?);
     }
     Ok(drafts)
 }
@@ -238,9 +239,10 @@ async fn draft(
     job: Submit,
     trace: Option<&Trace>,
     index: Option<usize>,
+    short: &mut ShortChecks,
 ) -> Result<Draft, Problem> {
     let trace = trace.filter(|_| !job.meta.contains_key(trace::PARENT));
-    let draft = admitted_in(api, job, None, index).await?;
+    let draft = admitted_in(api, job, None, index, short).await?;
     Ok(match trace {
         Some(trace) => trace.on(draft),
         None => draft,

@@ -7,7 +7,12 @@ use crate::wire::CALLBACK;
 
 /// Whether somebody is to be told of its end.
 pub(crate) fn is_told(draft: &Draft) -> bool {
-    draft.note(CALLBACK).is_some()
+    callback(draft).is_some()
+}
+
+/// Returns the URL of the callback. A job that only repeats a stored one has an empty one.
+fn callback(draft: &Draft) -> Option<&str> {
+    draft.note(CALLBACK).filter(|url| !url.is_empty())
 }
 
 /// Enqueues one.
@@ -29,7 +34,7 @@ pub(crate) async fn enqueue_one(tenure: &Tenure, draft: Draft) -> Result<Accepte
 pub(crate) async fn enqueue_all(tenure: &Tenure, drafts: Vec<Draft>) -> Result<Vec<Accepted>, Error> {
     let (count, mut all, mut tellers) = (drafts.len(), Vec::with_capacity(drafts.len()), Vec::new());
     for draft in drafts {
-        match draft.note(CALLBACK).map(str::to_owned) {
+        match callback(&draft).map(str::to_owned) {
             Some(url) => {
                 let id = draft.given_id().unwrap_or_else(|| tenure.new_id());
                 tellers.push(end::draft(id, &url, draft.owner_name())?);

@@ -5,25 +5,30 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
-use tenure::{Args, Invalid, Kind, Moment, Tenure};
+use tenure::{Args, Error, Invalid, Kind, Moment, Tenure};
 
 use super::kept::{Described, Descriptions};
-use super::schema::{MOST_CHECKS, MOST_STEPS, Schema};
+use super::schema::{MOST_CHECKS, MOST_STEPS, SHORT, Schema};
 use crate::aside::Aside;
+use crate::memory::Client;
 use crate::problem::{Problem, ProblemType};
 use crate::values::json_value;
 
 /// For so long what the store said of one is believed: so long another server may still go by what was said before.
 const BELIEVED: Duration = Duration::from_secs(5);
+/// Bytes of a schema.
+const SCHEMA_BYTES: usize = 32 * 1024;
 /// Memory of the rules that are remembered, estimated.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// Kinds without rules that are remembered at most. Clients can make up any number.
 const MOST_ABSENT: usize = 1_000;
 
-/// Schemas are compiled, and large args are checked, on these threads.
+/// Large args are checked on these threads.
 static CHECKS: Aside = Aside::new(2);
+/// Schemas are compiled on this thread, one at a time.
+static COMPILES: Aside = Aside::new(1);
 
 /// What jobs of a kind keep to.
 pub(crate) struct Rules {
@@ -31,6 +36,15 @@ pub(crate) struct Rules {
     /// Where a job waits that does not say it.
     pub default_queue: Option<String>,
     schema: Option<Schema>,
+}
+
+/// Checks that a request may still do on the thread that serves it. All jobs of a batch share them.
+pub(crate) struct ShortChecks(usize);
+
+impl Default for ShortChecks {
+    fn default() -> Self {
+        Self(SHORT)
+    }
 }
 
 type Found = Option<Arc<Rules>>;
@@ -88,28 +102,56 @@ type Schemas = Arc<Vec<KindSchema>>;
 /// What a server knows of kinds.
 #[derive(Default)]
 pub(crate) struct KnownKinds {
-    met: Mutex<Met>,
+    met: Arc<Mutex<Met>>,
     schemas: Mutex<Option<(Moment, Schemas)>>,
 }
 
 impl KnownKinds {
     /// What jobs of this kind keep to, if anything is said about it.
-    pub(crate) async fn rules(&self, tenure: &Tenure, kind: &Kind) -> Result<Found, Problem> {
+    pub(crate) async fn rules(
+        &self,
+        tenure: &Tenure,
+        client: &Client,
+        kind: &Kind,
+    ) -> Result<Found, Problem> {
         let now = tenure.store().clock().moment();
         let met = self.lock().find(kind.as_str());
         if let Some((_, found)) = met.as_ref().filter(|(at, _)| now.since(*at) < BELIEVED) {
             return Ok(found.clone());
         }
         let before = met.and_then(|(_, found)| found);
-        let described = Descriptions(tenure).find(kind).await?;
-        let found = match (described, before) {
+        let found = match (Descriptions(tenure).find(kind).await?, before) {
             // Each version is compiled once.
             (Some(described), Some(before)) if before.version == described.version => Some(before),
-            (Some(described), _) => Some(Arc::new(CHECKS.run(move || Rules::of(&described)).await??)),
+            (Some(described), _) if described.kept.schema.is_some() => {
+                // The text would wait uncounted. It is read again later.
+                drop(described);
+                return self.compiled(tenure, client, kind).await;
+            }
+            (Some(described), _) => Some(Arc::new(Rules::of(&described)?)),
             (None, _) => None,
         };
         self.lock().note(kind, now, &found);
         Ok(found)
+    }
+
+    /// Returns rules with a schema. Requests come here one at a time, so the first one compiles the schema for all that wait.
+    async fn compiled(&self, tenure: &Tenure, client: &Client, kind: &Kind) -> Result<Found, Problem> {
+        let turn = COMPILES.turn(client).await?;
+        let now = tenure.store().clock().moment();
+        let met = self.lock().find(kind.as_str());
+        if let Some((_, found)) = met.filter(|(at, _)| now.since(*at) < BELIEVED) {
+            return Ok(found);
+        }
+        let described = Descriptions(tenure).find(kind).await?;
+        let (met, kind) = (Arc::clone(&self.met), kind.clone());
+        // Remembered before the next request has its turn, and also if this client has disconnected.
+        let compile = move || {
+            let found = described.map(|described| Rules::of(&described).map(Arc::new)).transpose()?;
+            met.lock().unwrap_or_else(PoisonError::into_inner).note(&kind, now, &found);
+            Ok(found)
+        };
+        turn.run(compile).await?
     }
 
     /// The schemas of all kinds, by kind.
@@ -151,7 +193,7 @@ impl Rules {
             Problem::new(ProblemType::Internal, "this server cannot read the schema of this kind")
         };
         let compile = |text: &RawValue| {
-            let schema = serde_json::from_str(text.get()).map_err(|wrong| broken(&wrong))?;
+            let schema = parsed(text).map_err(|wrong| broken(&wrong))?;
             Schema::new(&schema).map_err(|wrong| broken(&wrong))
         };
         let schema = described.kept.schema.as_deref().map(compile).transpose()?;
@@ -166,31 +208,38 @@ impl Rules {
     /// Refuses args of a client that break the schema of their kind, or whose check would take too long. None are `null`.
     pub(crate) async fn check(
         self: &Arc<Self>,
-        client: &str,
+        client: &Client,
         kind: &str,
         args: Option<&RawValue>,
+        short: &mut ShortChecks,
     ) -> Result<(), Problem> {
         let Some(schema) = &self.schema else { return Ok(()) };
         let text = args.map_or("null", RawValue::get);
         // Args beyond their limits are not checked at all.
         Args::new(text.as_bytes())?;
-        let args = json_value(text)
-            .map_err(|error| Problem::new(ProblemType::Malformed, format!("args: {error}")))?;
-        let work = schema.work(&args, text.len());
-        if !work.is_allowed {
-            let found = format!("{} values to check with {} parts of a schema", work.values, work.parts);
-            let allowed = format!(
-                "at most {MOST_CHECKS} checks of a value with a part, and {MOST_STEPS} steps of patterns"
-            );
-            return Err(Invalid::new("args", found, allowed).into());
+        let work = schema.work(text);
+        if !work.is_allowed() {
+            let sum = |checks, steps| {
+                format!("{checks} checks of a value with a part, and {steps} steps of patterns")
+            };
+            let allowed = format!("at most {}", sum(MOST_CHECKS, MOST_STEPS));
+            return Err(Invalid::new("args", sum(work.checks, work.steps), allowed).into());
         }
-        let broken = if work.is_short {
-            schema.broken(&args, work)
+        let broken = if let Some(left) = short.0.checked_sub(work.cost()) {
+            short.0 = left;
+            schema.broken(text, work)
         } else {
-            let rules = Arc::clone(self);
-            let check = move || rules.schema.as_ref().map_or_else(Vec::new, |it| it.broken(&args, work));
-            CHECKS.run_for(client, check).await?
+            // Other requests run meanwhile.
+            *short = ShortChecks::default();
+            let turn = CHECKS.turn(client).await?;
+            // Requests that wait have only their text, which counts against their client.
+            let (rules, text) = (Arc::clone(self), text.to_owned());
+            let check =
+                move || rules.schema.as_ref().map_or_else(|| Ok(Vec::new()), |it| it.broken(&text, work));
+            turn.run(check).await?
         };
+        let broken =
+            broken.map_err(|error| Problem::new(ProblemType::Malformed, format!("args: {error}")))?;
         let Some(first) = broken.first() else { return Ok(()) };
         let place = if first.pointer.is_empty() { "all args" } else { first.pointer.as_str() };
         let detail = format!("args of kind {kind}: {place}: {}", first.detail);
@@ -198,40 +247,33 @@ impl Rules {
     }
 }
 
-/// Compiles a schema, to find out whether it can be.
-pub(super) async fn compile(schema: Map<String, Value>) -> Result<(), Problem> {
-    Ok(CHECKS.run(move || Schema::new(&schema).map(drop)).await??)
+/// Returns the text of a schema that can be compiled, without spaces.
+pub(super) async fn compiled(client: &Client, schema: Box<RawValue>) -> Result<Box<RawValue>, Problem> {
+    let compile = move || {
+        let schema = parsed(&schema).map_err(|wrong| {
+            Problem::new(ProblemType::Malformed, wrong.to_string()).with("field", "schema")
+        })?;
+        let text = to_raw_value(&schema).map_err(|source| Error::Json { what: "schema", source })?;
+        let bytes = text.get().len();
+        if bytes > SCHEMA_BYTES {
+            let found = format!("{bytes} bytes");
+            return Err(Invalid::new("schema", found, format_args!("at most {SCHEMA_BYTES} bytes")).into());
+        }
+        Schema::new(&schema)?;
+        Ok(text)
+    };
+    COMPILES.turn(client).await?.run(compile).await?
+}
+
+fn parsed(schema: &RawValue) -> serde_json::Result<Map<String, Value>> {
+    match json_value(schema.get())? {
+        Value::Object(schema) => Ok(schema),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(serde::de::Error::custom("the schema is no object; expected an object"))
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rules(patterns: usize) -> Found {
-        let parts = vec![json!({ "pattern": "\\p{L}{3}" }); patterns];
-        let schema = json!({ "anyOf": parts });
-        let schema = schema.as_object().and_then(|schema| Schema::new(schema).ok());
-        Some(Arc::new(Rules { version: 1, default_queue: None, schema }))
-    }
-
-    #[test]
-    fn remembered_schemas_have_a_bound_of_memory_and_made_up_kinds_remove_none() {
-        let clock = tenure::ManualClock::default();
-        let (mut met, large) = (Met::default(), rules(8));
-        let each = large.as_ref().map_or(0, |rules| rules.bytes());
-        assert!(each > 4 * 1024 * 1024, "{each} bytes");
-        let kind = |number: usize| Kind::new(&format!("k{number}")).unwrap();
-        for number in 0..100 {
-            clock.advance(Duration::from_secs(1));
-            met.note(&kind(number), tenure::Clock::moment(&clock), &large);
-        }
-        assert_eq!(met.rules.len(), MOST_BYTES / each);
-        assert!(met.find("k99").is_some() && met.find("k0").is_none(), "the oldest have gone");
-        let now = tenure::Clock::moment(&clock);
-        for number in 1_000..3_000 {
-            met.note(&kind(number), now, &None);
-        }
-        assert!(met.absent.len() <= MOST_ABSENT && met.rules.len() == MOST_BYTES / each);
-        assert!(matches!(met.find("k2999"), Some((_, None))));
-    }
-}
+#[path = "known_tests.rs"]
+mod tests;

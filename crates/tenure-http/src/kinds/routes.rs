@@ -5,23 +5,22 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use tenure::{Error, Invalid, Kind, QueueName};
+use tenure::{Invalid, Kind, QueueName};
 
 use super::kept::{Described, Descriptions, Kept};
-use super::known::compile;
+use super::known::compiled;
 use crate::answer::json;
 use crate::api::Api;
 use crate::body;
+use crate::finish::finish;
 use crate::id::Named;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{check_queue, not_own, shape};
 
 /// The largest body.
 const BODY_BYTES: usize = 64 * 1024;
-/// Bytes of a schema.
-const SCHEMA_BYTES: usize = 32 * 1024;
 /// Characters of a description, and of the other words.
 const DESCRIPTION_CHARS: usize = 4_000;
 const WORD_CHARS: usize = 500;
@@ -43,7 +42,8 @@ pub(crate) struct KindAsk {
     #[schemars(regex(pattern = shape::NAME))]
     default_queue: Option<String>,
     /// JSON Schema (2020-12 or draft 7) for args; may refer only to its own `$defs`.
-    schema: Option<Map<String, Value>>,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    schema: Option<Box<RawValue>>,
 }
 
 /// Description and args schema of a kind.
@@ -81,9 +81,13 @@ pub(crate) async fn put(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let ask: KindAsk = body::json(&headers, &body::read(&api, body, BODY_BYTES).await?)?;
+    let (ask, loan) = body::values(&api, &headers, body, BODY_BYTES).await?;
     let kind = Kind::new(&name)?;
     not_own("kind", &name)?;
+    finish(loan, set(api, kind, ask)).await
+}
+
+async fn set(api: Api, kind: Kind, ask: KindAsk) -> Result<Response, Problem> {
     let KindAsk { description, owner, docs_url, default_queue, schema } = ask;
     check_words("description", description.as_deref(), DESCRIPTION_CHARS)?;
     check_words("owner", owner.as_deref(), WORD_CHARS)?;
@@ -100,8 +104,8 @@ pub(crate) async fn put(
         QueueName::new(queue).map_err(within)?;
         check_queue("default_queue", queue)?;
     }
-    let schema = match &schema {
-        Some(schema) => Some(checked(schema).await?),
+    let schema = match schema {
+        Some(schema) => Some(compiled(api.client(), schema).await?),
         None => None,
     };
     let changed = api.tenure().now();
@@ -142,16 +146,4 @@ fn check_words(field: &str, said: Option<&str>, most: usize) -> Result<(), Inval
         return Err(Invalid::new(field, found, format_args!("at most {most}")));
     }
     Ok(())
-}
-
-/// Returns the text of a schema that can be compiled.
-async fn checked(schema: &Map<String, Value>) -> Result<Box<RawValue>, Problem> {
-    let text = to_raw_value(schema).map_err(|source| Error::Json { what: "schema", source })?;
-    let bytes = text.get().len();
-    if bytes > SCHEMA_BYTES {
-        let found = format!("{bytes} bytes");
-        return Err(Invalid::new("schema", found, format_args!("at most {SCHEMA_BYTES} bytes")).into());
-    }
-    compile(schema.clone()).await?;
-    Ok(text)
 }

@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tenure::{Invalid, limits};
 
+use crate::values::json_value;
+
 /// Parts of a schema at most, with what it refers to written out.
 const PARTS: usize = 2_000;
 /// Patterns among them.
@@ -33,7 +35,11 @@ const LISTED_CHECKS: usize = 20_000;
 /// Parts times bytes of text up to which broken rules are listed. Errors of alternatives have copies of the value.
 const LISTED_BYTES: usize = 2 * 1024 * 1024;
 /// Checks and steps of patterns that take a few milliseconds at most.
-const SHORT: usize = 200_000;
+pub(super) const SHORT: usize = 200_000;
+/// Parts that a `multipleOf` with a fraction counts as: the validator divides numbers of a thousand bits.
+const FRACTION_PARTS: usize = 1_000;
+/// Bytes of text that count as a value: keywords such as `maxLength` read all of a string.
+const VALUE_BYTES: usize = 64;
 /// Broken rules that are told at once.
 const TOLD: usize = 20;
 /// Characters of what is told of one.
@@ -61,6 +67,8 @@ pub(crate) struct Schema {
     rules: Validator,
     /// Parts, with the values of enumerations.
     parts: usize,
+    /// Parts by the time that each takes.
+    weight: usize,
     /// Bytes that all compiled patterns take at most.
     pattern_bytes: usize,
 }
@@ -71,9 +79,10 @@ impl Schema {
     /// # Errors
     /// What is no schema, what refers elsewhere or to itself, and what could take too long.
     pub(crate) fn new(schema: &Map<String, Value>) -> Result<Self, Invalid> {
-        let mut reader = Reader { root: schema, parts: 0, patterns: 0 };
+        let mut reader = Reader { root: schema, parts: 0, fractions: 0, patterns: 0 };
         reader.part(schema, 0)?;
         let (parts, patterns) = (reader.parts, reader.patterns);
+        let weight = parts + reader.fractions * FRACTION_PARTS;
         let most = ALL_PATTERN_BYTES / patterns.max(1);
         let document = Value::Object(schema.clone());
         let mut built = compiled(&document, most.min(PATTERN_BYTES[0]));
@@ -90,7 +99,7 @@ impl Schema {
             let found: String = wrong.to_string().chars().take(DETAIL_CHARS).collect();
             Invalid::new(format!("schema{}", wrong.instance_path()), found, "a JSON Schema")
         })?;
-        Ok(Self { rules, parts, pattern_bytes: patterns * limit })
+        Ok(Self { rules, parts, weight, pattern_bytes: patterns * limit })
     }
 
     /// Estimates the memory that it takes.
@@ -98,56 +107,65 @@ impl Schema {
         self.parts * PART_BYTES + self.pattern_bytes * PATTERN_COPIES
     }
 
-    /// Estimates the work of checking these args, whose text has so many bytes.
-    pub(super) fn work(&self, args: &Value, bytes: usize) -> Work {
-        let (values, parts) = (values_in(args), self.parts);
-        let checks = parts.saturating_mul(values);
+    /// Estimates the work of checking args from their text.
+    pub(super) fn work(&self, text: &str) -> Work {
+        let (bytes, values) = (text.len(), values_in_text(text));
+        let errors = self.parts.saturating_mul(values);
+        let checks = self.weight.saturating_mul(values + bytes / VALUE_BYTES);
         let steps = bytes.saturating_mul(self.pattern_bytes / STATE_BYTES);
         Work {
-            values,
-            parts,
-            is_allowed: checks <= MOST_CHECKS && steps <= MOST_STEPS,
-            is_short: checks.saturating_add(steps) <= SHORT,
-            lists: checks <= LISTED_CHECKS && parts.saturating_mul(bytes) <= LISTED_BYTES,
+            checks,
+            steps,
+            lists: errors <= LISTED_CHECKS && self.parts.saturating_mul(bytes) <= LISTED_BYTES,
         }
     }
 
-    /// Returns the rules that these args break, or the first ones. If the work does not allow a list, the only entry says that
-    /// the args break the schema.
-    pub(super) fn broken(&self, args: &Value, work: Work) -> Vec<Broken> {
-        if self.rules.is_valid(args) {
-            return Vec::new();
+    /// Parses args and returns the rules that they break, or the first ones. If the work does not allow a list, the only entry
+    /// says that the args break the schema.
+    ///
+    /// The tree of the args can take 128 times the memory of their text, so call this where nothing waits.
+    pub(super) fn broken(&self, text: &str, work: Work) -> serde_json::Result<Vec<Broken>> {
+        let args = json_value(text)?;
+        if self.rules.is_valid(&args) {
+            return Ok(Vec::new());
         }
         if !work.lists {
             let detail = "not valid under the schema; too large to list each violation";
-            return vec![Broken {
+            return Ok(vec![Broken {
                 pointer: String::new(),
                 rule: "schema".to_owned(),
                 detail: detail.to_owned(),
-            }];
+            }]);
         }
-        let told = self.rules.iter_errors(args).take(TOLD).map(|error| Broken {
+        let told = self.rules.iter_errors(&args).take(TOLD).map(|error| Broken {
             pointer: error.instance_path().to_string(),
             rule: error.kind().keyword().to_owned(),
             detail: error.masked().to_string().chars().take(DETAIL_CHARS).collect(),
         });
-        told.collect()
+        Ok(told.collect())
     }
 }
 
 /// The work of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Work {
-    /// Values in the args.
-    pub values: usize,
-    /// Parts of the schema.
-    pub parts: usize,
-    /// `true` if it takes no longer than a check may take.
-    pub is_allowed: bool,
-    /// `true` if it may be done on a thread that serves requests.
-    pub is_short: bool,
+    /// Checks of a value with a part.
+    pub checks: usize,
+    /// Steps of patterns.
+    pub steps: usize,
     /// `true` if a list of all broken rules takes little memory.
     pub lists: bool,
+}
+
+impl Work {
+    /// Returns `true` if it takes no longer than a check may take.
+    pub(super) fn is_allowed(self) -> bool {
+        self.checks <= MOST_CHECKS && self.steps <= MOST_STEPS
+    }
+
+    pub(super) fn cost(self) -> usize {
+        self.checks.saturating_add(self.steps)
+    }
 }
 
 /// Compiles a schema whose patterns take at most so many bytes each.
@@ -166,10 +184,32 @@ fn values_in(value: &Value) -> usize {
     }
 }
 
+/// Counts the values in a JSON text without parsing it. An object or array has one value more than commas, unless it is empty.
+fn values_in_text(text: &str) -> usize {
+    let (mut values, mut in_string, mut is_escaped, mut has_begun) = (1, false, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' if in_string => in_string = false,
+            _ if in_string || byte.is_ascii_whitespace() => {}
+            b'}' | b']' => has_begun = false,
+            _ => {
+                values += usize::from(has_begun) + usize::from(byte == b',');
+                has_begun = matches!(byte, b'{' | b'[');
+                in_string = byte == b'"';
+            }
+        }
+    }
+    values
+}
+
 /// Reads a schema with all that it refers to.
 struct Reader<'a> {
     root: &'a Map<String, Value>,
     parts: usize,
+    /// Occurrences of `multipleOf` with a fraction.
+    fractions: usize,
     patterns: usize,
 }
 
@@ -207,6 +247,13 @@ impl<'a> Reader<'a> {
             // What is left over can be known only by looking at all the rest again, within each part anew.
             "unevaluatedProperties" | "unevaluatedItems" => {
                 return Err(Invalid::new(field(), "an unsupported keyword", "additionalProperties or items"));
+            }
+            // Draft 7 decodes and parses each string, once for each of these keywords.
+            "contentMediaType" | "contentEncoding" => {
+                return Err(Invalid::new(field(), "an unsupported keyword", "type or pattern"));
+            }
+            "multipleOf" if value.as_f64().is_some_and(|divisor| divisor.fract() != 0.0) => {
+                self.fractions += 1;
             }
             // Nothing in these values is a rule, but args are compared with them.
             "const" | "enum" => self.count(values_in(value))?,
@@ -300,8 +347,8 @@ mod tests {
     }
 
     fn broken_by(schema: &Schema, args: Value) -> Vec<Broken> {
-        let bytes = args.to_string().len();
-        schema.broken(&args, schema.work(&args, bytes))
+        let text = args.to_string();
+        schema.broken(&text, schema.work(&text)).unwrap()
     }
 
     #[test]
@@ -355,6 +402,8 @@ mod tests {
             (json!({ "properties": { "x": { "$id": "https://example.com/y" } } }), "$id"),
             (json!({ "$dynamicRef": "#x" }), "$dynamicRef"),
             (json!({ "unevaluatedProperties": false }), "unevaluated"),
+            (json!({ "items": { "contentMediaType": "application/json" } }), "contentMediaType"),
+            (json!({ "anyOf": [{ "contentEncoding": "base64" }] }), "contentEncoding"),
             (json!({ "$schema": "https://example.com/dialect" }), "$schema"),
             (json!({ "type": "star" }), "schema"),
         ] {
@@ -377,10 +426,10 @@ mod tests {
     fn the_work_of_a_check_grows_with_the_args_the_parts_and_the_patterns() {
         let schema = json!({ "items": { "enum": (0..1_500).collect::<Vec<_>>() } });
         let schema = read(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
-        let work = |count: usize| schema.work(&json!(vec![7; count]), 2 * count);
-        assert!(work(10).is_short && work(10).is_allowed);
-        assert!(!work(10_000).is_short && work(10_000).is_allowed);
-        assert!(!work(131_000).is_allowed);
+        let work = |count: usize| schema.work(&json!(vec![7; count]).to_string());
+        assert!(work(10).cost() <= SHORT && work(10).is_allowed());
+        assert!(work(10_000).cost() > SHORT && work(10_000).is_allowed());
+        assert!(!work(131_000).is_allowed());
         let names: Vec<String> = (0..1_900).map(|number| format!("n{number}")).collect();
         for schema in [
             json!({ "items": { "required": names } }),
@@ -395,10 +444,39 @@ mod tests {
         }
         let large = json!({ "pattern": "\\p{L}{3}" });
         let large = read(&large).unwrap_or_else(|wrong| panic!("{wrong}"));
-        assert!(large.work(&json!("x"), 50_000).is_allowed && !large.work(&json!("x"), 100_000).is_allowed);
+        let work = |schema: &Schema, length: usize| schema.work(&json!("x".repeat(length)).to_string());
+        assert!(work(&large, 50_000).is_allowed() && !work(&large, 100_000).is_allowed());
         let schema = read(&json!({ "pattern": "^x+$" })).unwrap_or_else(|wrong| panic!("{wrong}"));
-        assert!(schema.work(&json!("x"), 500).is_short);
-        assert!(!schema.work(&json!("x"), 200_000).is_short);
+        assert!(work(&schema, 500).cost() <= SHORT && work(&schema, 200_000).cost() > SHORT);
+    }
+
+    #[test]
+    fn keywords_that_take_long_count_as_more_work() {
+        let read = |schema: Value| read(&schema).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let (cents, whole) =
+            (read(json!({ "items": { "multipleOf": 0.01 } })), read(json!({ "items": { "multipleOf": 5 } })));
+        let prices = json!(vec![json!(19.99); 1_000]).to_string();
+        assert!(cents.work(&prices).cost() > 1_000_000 && cents.work(&prices).lists);
+        assert!(whole.work(&prices).cost() < 10_000);
+        // Each division of such a number takes as long as a thousand other checks.
+        assert!(!cents.work(&json!(vec![1e300; 50_000]).to_string()).is_allowed());
+        let lengths = read(json!({ "anyOf": vec![json!({ "minLength": 1 }); 900] }));
+        assert!(lengths.work("\"a word\"").cost() <= SHORT);
+        assert!(lengths.work(&json!("x".repeat(200_000)).to_string()).cost() > SHORT);
+    }
+
+    #[test]
+    fn the_values_of_a_text_are_counted_as_in_its_tree() {
+        for text in [
+            "7",
+            "[]",
+            " { } ",
+            "[ [ ] , { } ]",
+            r#"{"a":[1,2.5,-3,null,true,"\"é,[{\\"],"b,":{"c":{}}}"#,
+            "[[[[0]]],\n[{\"\":[{}]}]]",
+        ] {
+            assert_eq!(values_in_text(text), values_in(&json_value(text).unwrap()), "{text}");
+        }
     }
 
     #[test]

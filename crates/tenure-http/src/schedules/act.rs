@@ -77,7 +77,17 @@ async fn triggered(api: Api, name: Name, ask: TriggerAsk) -> Result<Response, Pr
             admit::check_args(&api, kind, args).await?;
         }
     }
-    admit::waiting(&api, id).await?;
+    if let Some(stored) = admit::waiting(&api, id).await? {
+        there(&api, &name).await?;
+        let repeats = stored.terms.slot.as_ref().is_some_and(|slot| slot.is_trigger_of(&name));
+        let id = stored.id;
+        return answered(
+            &api,
+            &name,
+            if repeats { TimerOutcome::Triggered(id) } else { TimerOutcome::IdTaken(id) },
+        )
+        .await;
+    }
     let mut trigger = api.tenure().timers().trigger(name.as_str());
     if let Some(owner) = api.who().name() {
         trigger = trigger.owner(owner);
@@ -89,9 +99,13 @@ async fn triggered(api: Api, name: Name, ask: TriggerAsk) -> Result<Response, Pr
         let value = json_value(args.get()).map_err(|_| Invalid::new("args", "invalid JSON", "JSON"))?;
         trigger = trigger.raw_args(&value);
     }
-    match trigger.await? {
+    answered(&api, &name, trigger.await?).await
+}
+
+async fn answered(api: &Api, name: &Name, outcome: TimerOutcome) -> Result<Response, Problem> {
+    match outcome {
         TimerOutcome::Triggered(job) => {
-            act::shown(&api, job, ChangeOutcome::Asked, StatusCode::ACCEPTED).await
+            act::shown(api, job, ChangeOutcome::Asked, StatusCode::ACCEPTED).await
         }
         TimerOutcome::Busy(job) => {
             let detail = format!(
@@ -104,7 +118,7 @@ async fn triggered(api: Api, name: Name, ask: TriggerAsk) -> Result<Response, Pr
             let detail = format!("id: {id} belongs to a job that was not triggered for schedule {name}");
             Err(Problem::new(ProblemType::IdTaken, detail).with("job_id", id.to_string()))
         }
-        TimerOutcome::NotFound => Err(missing(&name)),
+        TimerOutcome::NotFound => Err(missing(name)),
         TimerOutcome::Done | TimerOutcome::Backfilled { .. } => {
             tracing::error!(schedule = %name, "the store answered a trigger request with another result");
             Err(Problem::new(ProblemType::Internal, "the store answered with an unexpected result"))

@@ -33,7 +33,7 @@ pub(crate) async fn post(
     if ask.dry_run {
         let most = usize::try_from(MOST_SLOTS).unwrap_or(usize::MAX);
         let (tenure, again) = (api.tenure().clone(), ask.again);
-        let found = search_store(async move {
+        let found = search_store(api.client(), async move {
             let backfill = tenure.timers().backfill(name.as_str(), from, to).await?;
             let backfill = if again { backfill.again() } else { backfill };
             backfill.slots(most + 1).await

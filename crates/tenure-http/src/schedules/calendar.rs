@@ -31,7 +31,7 @@ pub(crate) async fn get(api: Api, OriginalUri(uri): OriginalUri) -> Result<Respo
         ..usual
     };
     let tenure = api.tenure().clone();
-    let calendar = search_store(async move { tenure.timers().calendar(ask).await }).await??;
+    let calendar = search_store(api.client(), async move { tenure.timers().calendar(ask).await }).await??;
     let next_run = calendar.next_record.as_ref().map(text);
     Ok(json(StatusCode::OK, &CalendarDocument::of(&calendar, next_run)))
 }
@@ -47,7 +47,8 @@ pub(crate) async fn hours(api: Api, OriginalUri(uri): OriginalUri) -> Result<Res
         ..CalendarAsk::between(from, to)
     };
     let tenure = api.tenure().clone();
-    let calendar = search_store(async move { tenure.timers().calendar_hours(ask).await }).await??;
+    let calendar =
+        search_store(api.client(), async move { tenure.timers().calendar_hours(ask).await }).await??;
     Ok(json(StatusCode::OK, &CalendarHoursDocument::of(&calendar)))
 }
 

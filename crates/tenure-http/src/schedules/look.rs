@@ -139,8 +139,8 @@ pub(crate) async fn next(
     let tenure = api.tenure().clone();
     let slots = match from {
         // How many jobs it may still bring then is not known.
-        Some(from) => search(move || schedule.between(from, Timestamp::LAST, count)).await?,
-        None => search_store(async move { tenure.timers().next(&name, count).await }).await??,
+        Some(from) => search(api.client(), move || schedule.between(from, Timestamp::LAST, count)).await?,
+        None => search_store(api.client(), async move { tenure.timers().next(&name, count).await }).await??,
     };
     let items = slots.iter().map(|slot| SlotDocument::of(slot, &zone)).collect();
     Ok(json(StatusCode::OK, &NextRuns { items }))

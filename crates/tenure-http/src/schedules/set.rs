@@ -18,6 +18,7 @@ use crate::body;
 use crate::finish::finish;
 use crate::id::Named;
 use crate::jobs::admit;
+use crate::kinds::known::ShortChecks;
 use crate::problem::{Problem, ProblemType};
 use crate::wire::{BODY_BYTES, JobPatch, SchedulePatch, ScheduleSpec, Submit, check_kind, check_queue};
 
@@ -107,7 +108,7 @@ pub(super) async fn acted(
 /// Refuses a job that the client may not enqueue, or whose queue would be one too many.
 async fn check_job(api: &Api, name: &Name, job: &mut Submit) -> Result<(), Problem> {
     let within = |problem: Problem| problem.with("field", "job");
-    admit::check(api, job).await.map_err(within)?;
+    admit::check(api, job, &mut ShortChecks::default()).await.map_err(within)?;
     let of_job = |wrong: Invalid| Invalid { field: format!("job.{}", wrong.field), ..wrong };
     admit::check_retention(api, job).map_err(of_job)?;
     api.check_program(name, &job.kind)?;
