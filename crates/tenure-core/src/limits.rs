@@ -217,5 +217,6 @@ pub const SCHEDULE_RUNS_TRIED: usize = 10;
 pub const RRULE_COUNT: u32 = 10_000;
 /// Most days of a recurrence rule that are looked at for its next slot: more than a thousand years of them.
 pub const RRULE_STEPS: u32 = 400_000;
-/// Most days that Tenure examines for the last occurrence of a recurrence rule with COUNT, each time it reads the rule.
+/// Maximum number of days that Tenure examines for the last occurrences of all recurrence rules with COUNT in one schedule,
+/// each time it reads the schedule.
 pub const RRULE_COUNT_STEPS: u32 = 100_000;

@@ -112,6 +112,8 @@ impl Form {
     }
 
     fn rule(&mut self) -> Result<Rule, BadSchedule> {
+        let steps = Schedule::count_steps();
+        let zone = self.zone.as_deref().map(Zone::named).transpose()?;
         let mut rules = Vec::new();
         if let Some(text) = self.cron.take() {
             rules.push(Rule::Cron(Cron::parse(self.dialect.take().unwrap_or_default(), &text)?));
@@ -133,16 +135,16 @@ impl Form {
             rules.push(Rule::Times(Times::daily(&times)?));
         }
         if let Some(text) = self.rrule.take() {
-            let (rule, zone) = Rrule::parse(&text)?;
-            self.agree(zone)?;
+            let (rule, own) = Rrule::parse_in(&text, zone.as_ref(), &steps)?;
+            self.agree(own)?;
             rules.push(Rule::Rrule(Box::new(rule)));
         }
         if let Some(texts) = self.any_of.take() {
             let mut all = Vec::new();
             for text in texts.iter().take(limits::SCHEDULE_RULES + 1) {
                 check_length(text)?;
-                let (rule, zone) = Rule::parse(text)?;
-                self.agree(zone)?;
+                let (rule, own) = Rule::parse(text, zone.as_ref(), &steps)?;
+                self.agree(own)?;
                 all.push(rule);
             }
             rules.push(Rule::any_of(all)?);
@@ -174,11 +176,12 @@ impl Form {
             let wrong = format_args!("{} is not supported by this version", self.version);
             return Err(BadSchedule::new("version", wrong).instead(format_args!("write {VERSION}")));
         }
-        let rule = self.rule()?;
+        let mut rule = self.rule()?;
         let bounds = Bounds { starts_at: self.starts_at, ends_at: self.ends_at, most_runs: self.most_runs };
         bounds.check()?;
         let jitter = self.jitter.map(|text| Jitter::within(Length::parse("jitter", &text)?.0)).transpose()?;
         let zone = self.zone.map_or(Ok(Zone::utc()), |name| Zone::named(&name))?;
+        rule.count_in(&zone, &Schedule::count_steps())?;
         Schedule { rule, zone, bounds, except: self.except, jitter }.checked()
     }
 }

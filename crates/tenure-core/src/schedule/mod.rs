@@ -70,7 +70,7 @@ pub use slots::Slot;
 pub use times::Times;
 pub use zone::{Change, Zone};
 
-use crate::Timestamp;
+use crate::{Timestamp, limits};
 
 /// A rule with its time zone and its bounds: `f(schedule, after) → time`.
 ///
@@ -102,7 +102,7 @@ impl Schedule {
     #[must_use]
     pub fn new(mut rule: Rule) -> Self {
         // A rule that another schedule counted ends as before if it cannot be counted here.
-        rule.count_in(&Zone::utc()).ok();
+        rule.count_in(&Zone::utc(), &Self::count_steps()).ok();
         Self { rule, zone: Zone::utc(), bounds: Bounds::default(), except: Calendar::default(), jitter: None }
     }
 
@@ -111,8 +111,18 @@ impl Schedule {
     /// # Errors
     /// Refuses a time zone in which no run would be left.
     pub fn in_zone(mut self, zone: Zone) -> Result<Self, BadSchedule> {
-        self.rule.count_in(&zone)?;
+        self.rule.count_in(&zone, &Self::count_steps())?;
         Self { zone, ..self }.checked()
+    }
+
+    /// Returns the steps in which the rules of one schedule are counted.
+    fn count_steps() -> Steps {
+        Steps::new(limits::RRULE_COUNT_STEPS)
+    }
+
+    /// Refuses rules with COUNT that take too long to count each time the schedule is read.
+    pub(crate) fn check_counts(&self) -> Result<(), BadSchedule> {
+        self.rule.clone().count_in(&self.zone, &Self::count_steps())
     }
 
     /// Sets the bounds.

@@ -6,7 +6,7 @@ use super::every::{Delay, Every};
 use super::rrule::Rrule;
 use super::times::Times;
 use super::wall::Wall;
-use super::{BadSchedule, Zone};
+use super::{BadSchedule, Steps, Zone};
 use crate::limits;
 
 /// The rule of a schedule.
@@ -54,11 +54,11 @@ impl Rule {
         if let Self::AnyOf(rules) = self { rules } else { std::slice::from_ref(self) }
     }
 
-    /// Finds the end of each recurrence rule with COUNT in a zone.
-    pub(super) fn count_in(&mut self, zone: &Zone) -> Result<(), BadSchedule> {
+    /// Finds the end of each recurrence rule with COUNT in a zone, in steps that all of them share.
+    pub(super) fn count_in(&mut self, zone: &Zone, steps: &Steps) -> Result<(), BadSchedule> {
         match self {
-            Self::Rrule(rule) => rule.count_in(zone),
-            Self::AnyOf(rules) => rules.iter_mut().try_for_each(|rule| rule.count_in(zone)),
+            Self::Rrule(rule) => rule.count_in(zone, steps),
+            Self::AnyOf(rules) => rules.iter_mut().try_for_each(|rule| rule.count_in(zone, steps)),
             Self::Cron(_) | Self::Times(_) | Self::Every(_) | Self::Delay(_) | Self::At(_) => Ok(()),
         }
     }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::length::Length;
-use super::{At, BadSchedule, Cron, Delay, Dialect, Every, Rrule, Rule, Schedule, Times, Zone};
+use super::{
+    At, BadSchedule, Bounds, Calendar, Cron, Delay, Dialect, Every, Rrule, Rule, Schedule, Steps, Times, Zone,
+};
 use crate::limits;
 
 /// The words that a line can begin with.
@@ -39,13 +41,12 @@ impl Schedule {
     pub fn parse(text: &str) -> Result<Self, BadSchedule> {
         check_length(text)?;
         let (line, zone) = zone_of(text)?;
-        let (rule, own_zone) = Rule::parse(line.text).map_err(|bad| bad.moved(line.offset))?;
-        let zone = one_of(own_zone, zone)?;
-        let schedule = Self::new(rule);
-        match zone {
-            Some(zone) => schedule.in_zone(zone),
-            None => schedule.checked(),
-        }
+        let steps = Self::count_steps();
+        let (mut rule, own_zone) =
+            Rule::parse(line.text, zone.as_ref(), &steps).map_err(|bad| bad.moved(line.offset))?;
+        let zone = one_of(own_zone, zone)?.unwrap_or_else(Zone::utc);
+        rule.count_in(&zone, &Self::count_steps())?;
+        Self { rule, zone, bounds: Bounds::default(), except: Calendar::default(), jitter: None }.checked()
     }
 }
 
@@ -109,10 +110,14 @@ pub(super) fn one_of(own: Option<Zone>, of_schedule: Option<Zone>) -> Result<Opt
 
 impl Rule {
     /// Reads one rule or more, and the zone of those that name it themselves.
-    pub(super) fn parse(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
+    pub(super) fn parse(
+        text: &str,
+        of_schedule: Option<&Zone>,
+        steps: &Steps,
+    ) -> Result<(Self, Option<Zone>), BadSchedule> {
         let (mut rules, mut zone, mut offset) = (Vec::new(), None, 0);
         for part in text.split(OR) {
-            let (rule, own) = Self::parse_one(part).map_err(|bad| bad.moved(offset))?;
+            let (rule, own) = Self::parse_one(part, of_schedule, steps).map_err(|bad| bad.moved(offset))?;
             zone = one_of(own, zone)?;
             rules.push(rule);
             offset += part.len() + OR.len();
@@ -120,14 +125,19 @@ impl Rule {
         Ok((Self::any_of(rules)?, zone))
     }
 
-    fn parse_one(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
+    fn parse_one(
+        text: &str,
+        of_schedule: Option<&Zone>,
+        steps: &Steps,
+    ) -> Result<(Self, Option<Zone>), BadSchedule> {
         let line = Part { text, offset: 0 }.trimmed();
         let upper = line.text.get(..7).unwrap_or(line.text).to_ascii_uppercase();
         if ["RRULE:", "DTSTART", "FREQ=", "EXDATE", "RDATE", "EXRULE"]
             .iter()
             .any(|start| upper.starts_with(start))
         {
-            let (rule, zone) = Rrule::parse(line.text).map_err(|bad| bad.moved(line.offset))?;
+            let (rule, zone) =
+                Rrule::parse_in(line.text, of_schedule, steps).map_err(|bad| bad.moved(line.offset))?;
             return Ok((Self::Rrule(Box::new(rule)), zone));
         }
         Ok((Self::of_line(line)?, None))

@@ -110,6 +110,7 @@ impl NewTimer {
     /// Names the first field that breaks its limit.
     pub fn check(&self) -> Result<(), Invalid> {
         self.policies.check()?;
+        self.schedule.check_counts()?;
         if self.schedule.follows_runs() {
             self.policies.check_of_wait()?;
         }

@@ -1,6 +1,6 @@
 //! Recurrence rules: the examples that their RFC gives, and what is refused.
 
-use tenure_core::schedule::{Schedule, Zone};
+use tenure_core::schedule::{Rule, Schedule, Zone};
 
 use crate::schedule::given::{parse, refusal, slots};
 
@@ -216,6 +216,31 @@ fn a_rule_that_rarely_matches_goes_on() {
     // Every 27 years, and then on a Friday the 13th.
     let fridays = "DTSTART:20260213T030000 RRULE:FREQ=SECONDLY;INTERVAL=9973;BYMONTHDAY=13;BYDAY=FR;BYHOUR=3;BYMINUTE=0;BYSECOND=0";
     assert_eq!(after(fridays, "2026-02-14T00:00:00Z"), ["4128-08-13T03:00:00Z"]);
+}
+
+/// Reading this took 16 times as many steps as reading one rule.
+#[test]
+fn rules_with_count_share_the_steps_for_reading() {
+    let rule = "DTSTART:20260105T000000 RRULE:FREQ=WEEKLY;BYDAY=MO;COUNT=10000";
+    let rules = |number: usize| vec![rule; number].join(" or ");
+    assert!(Schedule::parse(&rules(1)).is_ok());
+    let words = "the last of 10000 occurrences is too far from the start, together with those of the other rules; write UNTIL";
+    for text in [rules(2), rules(16), format!("{} in Europe/Berlin", rules(16))] {
+        assert!(refusal(&text).contains(words), "{}", refusal(&text));
+    }
+    let json = serde_json::json!({ "any_of": vec![rule; 2], "zone": "Europe/Berlin" }).to_string();
+    let refused = serde_json::from_str::<Schedule>(&json).unwrap_err().to_string();
+    assert!(refused.contains(words), "{refused}");
+    // Rules that were read one by one are counted again, so that what is stored can be read.
+    let both = Rule::any_of([parse(rule).rule().clone(), parse(rule).rule().clone()]).unwrap();
+    assert!(Schedule::new(both).in_zone(Zone::utc()).is_err());
+}
+
+#[test]
+fn a_rule_with_count_ends_the_same_in_json() {
+    let schedule = parse("DTSTART:20260101T210000 RRULE:FREQ=DAILY;COUNT=2 in America/New_York");
+    let stored: Schedule = serde_json::from_str(&serde_json::to_string(&schedule).unwrap()).unwrap();
+    assert_eq!(slots(&stored, "2026-01-01T00:00:00Z", 9), ["2026-01-02T02:00:00Z", "2026-01-03T02:00:00Z"]);
 }
 
 /// Each of these took seconds to read.

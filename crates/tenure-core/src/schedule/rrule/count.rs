@@ -1,44 +1,59 @@
 //! The end of a rule that counts its slots.
 
-use std::cell::Cell;
-
 use super::super::passage::Passage;
 use super::super::rule::OfWall;
 use super::super::wall::DAY;
-use super::super::{BadSchedule, Zone};
+use super::super::{BadSchedule, Steps, Zone};
 use super::Rrule;
 use crate::{Timestamp, limits};
 
 impl Rrule {
     /// Ends a rule with COUNT after so many slots in a zone. Where its clocks change, there are more or fewer of them
-    /// than local times.
+    /// than local times. All rules of a schedule share `steps`, and a rule that was counted before pays for it again, so
+    /// that a schedule is accepted only if it can be read.
     ///
     /// # Errors
     /// Refuses a rule whose last slot is too far to look for each time the schedule is read.
-    pub(in crate::schedule) fn count_in(&mut self, zone: &Zone) -> Result<(), BadSchedule> {
-        let Some(count) = self.count.filter(|_| self.counted_in.as_ref() != Some(zone)) else {
+    pub(in crate::schedule) fn count_in(&mut self, zone: &Zone, steps: &Steps) -> Result<(), BadSchedule> {
+        let Some(count) = self.count else {
             return Ok(());
         };
-        let steps = Cell::new(limits::RRULE_COUNT_STEPS);
+        let is_shared = steps.left() < limits::RRULE_COUNT_STEPS;
+        if self.counted_in.as_ref() != Some(zone) {
+            self.find_end(count, zone, steps);
+        } else {
+            let _ = steps.spend(self.count_steps);
+        }
+        if steps.are_spent() {
+            let wrong = format!("the last of {count} occurrences is too far from the start");
+            let others = if is_shared { ", together with those of the other rules" } else { "" };
+            let advice = "write UNTIL with the time of the end, or a smaller COUNT";
+            return Err(BadSchedule::new("COUNT", wrong + others).instead(advice));
+        }
+        Ok(())
+    }
+
+    /// Keeps the end of before if no step is left.
+    fn find_end(&mut self, count: u32, zone: &Zone, steps: &Steps) {
+        let before = steps.left();
         let next = |wall| {
-            let mut left = steps.get();
+            let most = steps.left();
+            let mut left = most;
             let next = self.next_within(wall, &mut left);
-            steps.set(left);
+            steps.spend(most - left)?;
             next
         };
         let rule = OfWall { repeats: self.repeats(), next: &next };
         // No zone is two days from UTC.
         let slots = Passage::after(&rule, zone, self.start.0 - 2 * DAY);
         let last = slots.take(count as usize).last();
-        if steps.get() == 0 {
-            let wrong = format_args!("the last of {count} occurrences is too far from the start");
-            let advice = "write UNTIL with the time of the end, or a smaller COUNT";
-            return Err(BadSchedule::new("COUNT", wrong).instead(advice));
+        if steps.are_spent() {
+            return;
         }
         // Before 1970 and after the last year there is no slot anyway.
         let end = last.unwrap_or(0).clamp(0, Timestamp::LAST.as_micros() / 1_000_000) * 1_000_000;
         self.until = Timestamp::from_micros(end).ok();
         self.counted_in = Some(zone.clone());
-        Ok(())
+        self.count_steps = before - steps.left();
     }
 }

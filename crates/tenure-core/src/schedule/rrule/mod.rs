@@ -53,6 +53,8 @@ pub struct Rrule {
     count: Option<u32>,
     /// The zone in which `until` is the last of as many slots.
     counted_in: Option<Zone>,
+    /// The steps that the search for that slot took.
+    count_steps: u32,
     /// No local time after it.
     last: Option<Wall>,
     /// No instant after it.

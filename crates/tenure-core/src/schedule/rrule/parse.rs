@@ -2,7 +2,7 @@
 
 use super::super::text::check_length;
 use super::super::wall::{TimeOfDay, Wall};
-use super::super::{BadSchedule, Zone};
+use super::super::{BadSchedule, Steps, Zone};
 use super::dates::{Exceptions, Line, date, wall};
 use super::meetings::Meetings;
 use super::part::{Part, days, times};
@@ -29,6 +29,15 @@ impl Rrule {
     /// # Errors
     /// Refuses what is no rule, and by name what is not supported.
     pub fn parse(text: &str) -> Result<(Self, Option<Zone>), BadSchedule> {
+        Self::parse_in(text, None, &Steps::new(limits::RRULE_COUNT_STEPS))
+    }
+
+    /// Like [`Rrule::parse`], and finds the end of a rule with COUNT in its own zone or that of the schedule.
+    pub(in crate::schedule) fn parse_in(
+        text: &str,
+        of_schedule: Option<&Zone>,
+        steps: &Steps,
+    ) -> Result<(Self, Option<Zone>), BadSchedule> {
         check_length(text)?;
         let text = unfolded(text);
         let upper = text.to_ascii_uppercase();
@@ -68,13 +77,18 @@ impl Rrule {
             return Err(wrong.instead("write DTSTART:20260105T093000 before the rule"));
         };
         let (start, zone) = start.start()?;
-        let mut rule = Self::of(start, &parts)?;
+        let count_in = zone.as_ref().or(of_schedule).cloned().unwrap_or_else(Zone::utc);
+        let mut rule = Self::of(start, &parts, (&count_in, steps))?;
         rule.exceptions = Exceptions::of(&dates, zone.as_ref())?;
         rule.text = format!("{}{}", rule.text, rule.exceptions).into();
         Ok((rule, zone))
     }
 
-    fn of(start: Wall, parts: &[Part<'_>]) -> Result<Self, BadSchedule> {
+    fn of(
+        start: Wall,
+        parts: &[Part<'_>],
+        (zone, count_steps): (&Zone, &Steps),
+    ) -> Result<Self, BadSchedule> {
         let get = |name: &str| parts.iter().find(|part| part.name == name).copied();
         let Some(freq) = get("FREQ") else {
             return Err(BadSchedule::new("FREQ", "missing").instead("write FREQ=DAILY"));
@@ -101,6 +115,7 @@ impl Rrule {
             exceptions: Exceptions::default(),
             count: get("COUNT").map(|part| part.number(limits::RRULE_COUNT)).transpose()?,
             counted_in: None,
+            count_steps: 0,
             last: None,
             until: None,
         };
@@ -123,7 +138,7 @@ impl Rrule {
             };
             return Err(BadSchedule::new("rrule", wrong).instead("use BY parts that occur together"));
         }
-        this.count_in(&Zone::utc())
+        this.count_in(zone, count_steps)
             .map_err(|bad| get("COUNT").map_or(bad.clone(), |part| bad.at(part.offset)))?;
         Ok(this)
     }
