@@ -90,7 +90,7 @@ pub use time::Timestamp;
 pub use timer::{
     CatchUp, Edited, Fate, Firing, NewTimer, OnEdit, Open, Origin, Overlap, Past, Pause, Policies, Refused,
     Skipped, SlotRecord, Timer, TimerJob, TimerReason, TimerSlot, backfill, edit, explain_timer, fire,
-    past_slots, pause, remove, resume, start, trigger,
+    fire_within, past_slots, pause, remove, resume, start, trigger,
 };
 pub use transition::Transition;
 pub use unique::{OnConflict, Unique, UniqueKey, Window};

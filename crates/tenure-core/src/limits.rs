@@ -211,6 +211,14 @@ pub const RRULE_INTERVAL: u32 = 100_000;
 /// Maximum number of steps for one question about a schedule, for all its rules and runs together. A step is a day that a
 /// recurrence rule examines, or a skipped day.
 pub const SCHEDULE_STEPS: u32 = 500_000;
+/// Maximum number of steps of the scheduler for all runs of a schedule that it decides in one go, about 5 ms. On time it takes
+/// one search for a run. The rest is for the runs that it missed: 20 looks for each of 1,000 days take 40,000.
+pub const FIRING_STEPS: u32 = 100_000;
+/// Maximum number of steps in which the scheduler must find one run before a store accepts the schedule. Two rules for
+/// February 29 on a Tuesday, which is every 28 or 40 years, take 20,000 to 30,000.
+pub const FIRED_RUN_STEPS: u32 = 25_000;
+/// Number of steps for all schedules of one call that fires them: the others are left for the next call.
+pub const FIRE_STEPS: u32 = 5 * FIRING_STEPS;
 /// Number of next runs that a search must find within these steps before a store accepts the schedule.
 pub const SCHEDULE_RUNS_TRIED: usize = 10;
 /// Most slots that a recurrence rule counts.

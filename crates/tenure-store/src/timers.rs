@@ -22,8 +22,8 @@ pub trait Timers {
     fn set_timers(&self, timers: Vec<NewTimer>, starts: Option<HostId>) -> Answer<'_, Vec<TimerSet>>;
 
     /// Decides the slots of timers that are ripe, the first ripe first, of a bounded number of timers and until they
-    /// have brought a bounded number of jobs and of records ([`limits::FIRE_JOBS`], [`limits::FIRE_RECORDS`]): what is
-    /// left is ripe as before, and the answer says so. Repeating it is harmless.
+    /// have brought a bounded number of jobs and of records ([`limits::FIRE_JOBS`], [`limits::FIRE_RECORDS`]), or have
+    /// taken a bounded number of steps ([`limits::FIRE_STEPS`]): what is left is ripe as before, and the answer says so. Repeating it is harmless.
     fn fire(&self, at_most: usize) -> Answer<'_, Fired>;
 
     /// Performs an action on a timer, regardless of its state.
@@ -157,6 +157,8 @@ pub struct Brought {
     pub jobs: usize,
     /// Records of slots.
     pub records: usize,
+    /// Steps of the search for slots.
+    pub steps: u32,
 }
 
 /// Something that somebody wants of a timer.
@@ -279,17 +281,18 @@ impl Fired {
     /// What it came to.
     #[must_use]
     pub fn brought(&self) -> Brought {
-        Brought { jobs: self.jobs, records: self.records.len() }
+        Brought { jobs: self.jobs, records: self.records.len(), steps: 0 }
     }
 }
 
 impl Brought {
-    /// Whether one more timer could bring more jobs, or more records, than one call may. The others are fired by the
+    /// Whether one more timer could bring more jobs or records, or take more steps, than one call may. The others are fired by the
     /// next.
     #[must_use]
     pub fn is_enough(self) -> bool {
         self.jobs + limits::CATCH_UP_JOBS > limits::FIRE_JOBS
             || self.records + limits::TIMER_RECORDS > limits::FIRE_RECORDS
+            || self.steps > limits::FIRE_STEPS - limits::FIRING_STEPS
     }
 }
 
@@ -351,7 +354,10 @@ mod tests {
 
     #[test]
     fn one_call_goes_on_only_while_one_more_timer_stays_within_its_limits() {
-        let is_enough = |jobs, records| Brought { jobs, records }.is_enough();
+        let is_enough = |jobs, records| Brought { jobs, records, steps: 0 }.is_enough();
+        let is_enough_of = |steps| Brought { steps, ..Brought::default() }.is_enough();
+        assert!(!is_enough_of(limits::FIRE_STEPS - limits::FIRING_STEPS));
+        assert!(is_enough_of(limits::FIRE_STEPS - limits::FIRING_STEPS + 1));
         assert!(!is_enough(limits::FIRE_JOBS - limits::CATCH_UP_JOBS, 0));
         assert!(is_enough(limits::FIRE_JOBS - limits::CATCH_UP_JOBS + 1, 0));
         assert!(!is_enough(0, limits::FIRE_RECORDS - limits::TIMER_RECORDS));

@@ -34,6 +34,7 @@ pub(super) fn tests() -> Vec<Test> {
         test(the_job_before_is_asked_to_stop_and_the_next_waits_for_its_end),
         test(of_many_ripe_timers_the_first_are_fired_first_in_bounded_calls),
         test(one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on),
+        test(one_call_takes_a_bounded_number_of_steps_and_the_next_goes_on),
         test(one_call_makes_a_bounded_number_of_records_however_many_slots_were_busy),
     ]
 }
@@ -395,6 +396,25 @@ async fn one_call_brings_a_bounded_number_of_jobs_and_the_next_goes_on(given: Gi
     assert!(first.ripe_in.is_some_and(|span| span.is_zero()), "the others are ripe as before: {first:?}");
     let second = given.fire().await;
     assert_eq!((second.timers, second.jobs), (2, 2 * EACH));
+    assert!(second.ripe_in.is_some_and(|span| !span.is_zero()), "{second:?}");
+}
+
+/// The next run of two of the rules is 28 years away, and each timer looks for it when it fires.
+async fn one_call_takes_a_bounded_number_of_steps_and_the_next_goes_on(given: Given) {
+    const TIMERS: usize = 24;
+    let rare = "DTSTART:20000229T000000 RRULE:FREQ=YEARLY;BYYEARDAY=60;BYMONTHDAY=29;BYDAY=TU";
+    let start: Timestamp = "2028-03-01T00:00:00Z".parse().unwrap();
+    given.pass(start.since(given.now()));
+    let rules = format!("* * * * * * or {rare} or {rare}");
+    let timers = (0..TIMERS).map(|n| timer(&format!("t{n:02}"), &rules, Policies::default()));
+    let set = given.store.set_timers(timers.collect(), None).await.unwrap();
+    assert_eq!(set, vec![TimerSet::New; TIMERS]);
+    given.pass(seconds(1));
+    let first = given.fire().await;
+    assert!(first.timers > 15 && first.timers < TIMERS, "{first:?}");
+    assert!(first.ripe_in.is_some_and(|span| span.is_zero()), "the others are ripe as before: {first:?}");
+    let second = given.fire().await;
+    assert_eq!((first.timers + second.timers, first.jobs + second.jobs), (TIMERS, TIMERS));
     assert!(second.ripe_in.is_some_and(|span| !span.is_zero()), "{second:?}");
 }
 

@@ -22,8 +22,11 @@ pub struct Steps(Cell<u32>);
 pub struct Search<'a> {
     schedule: &'a Schedule,
     steps: &'a Steps,
-    /// An entry for each rule; empty if there is only one rule, because each search would ask it again anyway.
+    /// An entry for each rule; empty in the search for a share of one rule.
     known: Vec<Option<Known>>,
+    /// From then on it ignores a rule whose next run takes too long to find, and keeps the other steps for the others.
+    ignores_cut: bool,
+    was_cut: bool,
 }
 
 /// The first run of a rule after a time.
@@ -76,14 +79,30 @@ impl<'a> Search<'a> {
     /// Creates a search that takes these steps.
     #[must_use]
     pub fn new(schedule: &'a Schedule, steps: &'a Steps) -> Self {
-        let rules = schedule.rule.parts().len();
-        Self { schedule, steps, known: if rules > 1 { vec![None; rules] } else { Vec::new() } }
+        let known = vec![None; schedule.rule.parts().len()];
+        Self { schedule, steps, known, ignores_cut: false, was_cut: false }
     }
 
-    /// Returns `true` if no step is left: then the last answer may be wrong.
+    /// Creates the search of the scheduler. If the next run of a rule takes too long to find, the search ignores that rule
+    /// from then on, and finds the runs of the others.
+    pub(crate) fn for_firing(schedule: &'a Schedule, steps: &'a Steps) -> Self {
+        Self { ignores_cut: true, ..Self::new(schedule, steps) }
+    }
+
+    /// Returns `true` if no step is left, or if it ignores a rule: then the last answer may be wrong.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        self.steps.are_spent()
+        self.was_cut || self.steps.are_spent()
+    }
+
+    /// Performs a part of the search with half of the steps that are left.
+    pub(crate) fn with_half<T>(&mut self, act: impl FnOnce(&mut Search<'_>) -> T) -> T {
+        let half = self.steps.left() / 2;
+        let steps = Steps::new(half);
+        let known = self.known.clone();
+        let done = act(&mut Search { known, was_cut: false, steps: &steps, ..*self });
+        let _ = self.steps.spend(half - steps.left());
+        done
     }
 
     /// Returns the first run strictly after a time; see [`Schedule::next_after`]. Once no step is left, it ignores rules
@@ -92,16 +111,35 @@ impl<'a> Search<'a> {
         let schedule = self.schedule;
         let from = schedule.bounds.after(after);
         let rules = schedule.rule.parts();
-        let (mut first, mut is_cut) = (None, false);
+        let (mut first, mut cut) = (None, Vec::new());
         for (index, rule) in rules.iter().enumerate() {
             let (next, was_cut) = self.known_next((index, rules.len() - index), rule, from);
             first = first.into_iter().chain(next).min();
-            is_cut |= was_cut;
+            if was_cut {
+                cut.push((index, rule));
+            }
         }
-        if is_cut {
+        if self.ignores_cut {
+            first = first.into_iter().chain(self.second_try(&cut, from)).min();
+        } else if !cut.is_empty() {
             self.steps.use_up();
         }
         first.filter(|slot| !schedule.bounds.have_ended(*slot))
+    }
+
+    /// Searches rules again with half of the steps that their first shares left, and then ignores those without success.
+    fn second_try(&mut self, cut: &[(usize, &Rule)], after: Timestamp) -> Option<Timestamp> {
+        let mut first = None;
+        for (place, (index, rule)) in cut.iter().enumerate() {
+            let (next, was_cut) = self.part_of_next(2 * (cut.len() - place), rule, after);
+            first = first.into_iter().chain(next).min();
+            self.was_cut |= was_cut;
+            if let Some(known) = self.known.get_mut(*index) {
+                let after = if next.is_none() && was_cut { Timestamp::EPOCH } else { after };
+                *known = Some(Known { after, next });
+            }
+        }
+        first
     }
 
     /// Like [`Search::next_after`], with the effect of a clock change.
@@ -119,8 +157,13 @@ impl<'a> Search<'a> {
         if self.schedule.follows_runs() {
             return None;
         }
-        let at = latest(&mut |after| self.next_after(after), by)?;
+        let at = self.latest_at(by)?;
         self.next(at.before(std::time::Duration::from_micros(1))).filter(|slot| slot.at == at)
+    }
+
+    /// Like [`Search::latest`], without the effect of a clock change.
+    pub(crate) fn latest_at(&mut self, by: Timestamp) -> Option<Timestamp> {
+        latest(&mut |after| self.next_after(after), by)
     }
 
     /// Returns `true` if there is a run after a time. The search stops at the first rule that has one.
@@ -165,7 +208,7 @@ impl<'a> Search<'a> {
     fn part_of_next(&self, shares: usize, rule: &Rule, after: Timestamp) -> (Option<Timestamp>, bool) {
         let share = self.steps.left() / u32::try_from(shares).unwrap_or(u32::MAX).max(1);
         let steps = Steps::new(share);
-        let part = Search { schedule: self.schedule, steps: &steps, known: Vec::new() };
+        let part = Search { steps: &steps, known: Vec::new(), ..*self };
         let next = part.next_of(rule, after);
         let _ = self.steps.spend(share - steps.left());
         (next, steps.are_spent())
@@ -286,10 +329,7 @@ impl<'a> Search<'a> {
 }
 
 /// Returns the last slot at or before a time, given a search for the first slot after a time.
-pub(super) fn latest(
-    next_after: &mut dyn FnMut(Timestamp) -> Option<Timestamp>,
-    by: Timestamp,
-) -> Option<Timestamp> {
+fn latest(next_after: &mut dyn FnMut(Timestamp) -> Option<Timestamp>, by: Timestamp) -> Option<Timestamp> {
     let mut is_before = |micros: i64| {
         let after = Timestamp::from_micros(micros).ok()?;
         next_after(after).filter(|slot| *slot <= by)

@@ -1,7 +1,7 @@
 //! Asking a schedule for its slots.
 
 use super::passage::ClockChange;
-use super::{Schedule, Search, Steps, search};
+use super::{Schedule, Search, Steps};
 use crate::{Timestamp, limits};
 
 /// A run of a schedule, by its scheduled time.
@@ -58,16 +58,28 @@ impl Schedule {
         slots
     }
 
+    /// Returns `true` if each search of the scheduler for one run takes at most so many steps, from `now` and from the next
+    /// run of each rule: there the search for a rule that runs rarely is the longest.
+    pub(crate) fn fires_within(&self, now: Timestamp, most: u32) -> bool {
+        let from_rules = self.rule.parts().iter().filter_map(|rule| {
+            let of_rule = Self { rule: rule.clone(), ..self.clone() };
+            Search::new(&of_rule, &Steps::new(most)).next_after(now)
+        });
+        let mut points = std::iter::once(now).chain(from_rules);
+        points.all(|from| {
+            let steps = Steps::new(most);
+            let mut search = Search::for_firing(self, &steps);
+            search.next_after(from);
+            !search.is_cut()
+        })
+    }
+
     /// Returns the last run at or before `by`; `None` if there is none, and for a [`Delay`](super::Delay).
     ///
-    /// This takes at most a hundred searches for a next run, however many runs were missed.
+    /// This takes at most [`limits::SCHEDULE_STEPS`] steps, however many runs were missed. It ignores a rule whose runs take
+    /// too long to find.
     #[must_use]
     pub fn latest(&self, by: Timestamp) -> Option<Slot> {
-        if self.follows_runs() {
-            return None;
-        }
-        // Each look has its own steps: with too few, missed runs would seem never to have been due.
-        let at = search::latest(&mut |after| self.next_after(after), by)?;
-        self.next(at.before(std::time::Duration::from_micros(1))).filter(|slot| slot.at == at)
+        Search::for_firing(self, &Steps::default()).latest(by)
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::fire::{Firing, Open, fire, first_slot};
 use super::passed::{Passed, TICK};
 use super::{Fate, NewTimer, OnEdit, Skipped, Timer};
-use crate::Timestamp;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Steps};
+use crate::{Timestamp, limits};
 
 /// What setting a timer that is there already comes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +67,8 @@ impl Firing {
         let agreed = Arc::clone(&self.timer.agreed);
         // The next slot of what follows runs is not known before a job has ended: none has passed.
         let first = self.timer.next.filter(|next| *next <= now && !agreed.schedule.follows_runs())?;
-        let mut passed = Passed::until(&agreed, first, now);
+        let steps = Steps::new(limits::FIRING_STEPS);
+        let mut passed = Passed::until(&agreed, first, now, &steps);
         let last = passed.last;
         let kept = Some(last).filter(|last| agreed.due(*last) > now && keeps(new, *last, now));
         if kept.is_some() {

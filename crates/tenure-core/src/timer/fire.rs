@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::overlap::{Room, make_room, taken};
 use super::passed::Passed;
 use super::{CatchUp, Fate, NewTimer, Origin, Overlap, Policies, Skipped, SlotRecord, Timer, TimerSlot};
-use crate::schedule::Rule;
+use crate::schedule::{Rule, Search, Steps};
 use crate::{JobId, NewJob, Timestamp, limits};
 
 /// A slot that got its job within so much of its time was not missed.
@@ -61,14 +61,20 @@ pub(super) fn first_slot(new: &NewTimer, decided: Option<Timestamp>, now: Timest
 /// decides what is left.
 #[must_use]
 pub fn fire(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
-    let mut firing = Firing::of(timer, open, now);
+    fire_within(timer, open, now, &Steps::new(limits::FIRING_STEPS))
+}
+
+/// Like [`fire`], in so many steps. With too few, rules whose next run takes too long to find are ignored.
+#[must_use]
+pub fn fire_within(timer: &Timer, open: &Open, now: Timestamp, steps: &Steps) -> Firing {
+    let mut firing = Firing::of_within(timer, open, now, steps);
     let Some(first) = timer.next.filter(|_| timer.wake().is_some_and(|wake| wake <= now)) else {
         return firing;
     };
     if timer.agreed.schedule.follows_runs() {
-        firing.after_end(now);
+        firing.after_end(now, steps);
     } else {
-        firing.on_schedule(first, now);
+        firing.on_schedule(first, now, steps);
     }
     firing
 }
@@ -76,9 +82,9 @@ pub fn fire(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
 impl Timer {
     /// Whoever looks first after its last job has ended counts the next slot from that end, whatever else brings them
     /// here: later nobody knows it any more. While one runs, what the row has for its next slot is the next look.
-    fn count_from_end(&mut self, had_open: bool, ended: Option<Timestamp>, now: Timestamp) {
+    fn count_from_end(&mut self, had_open: bool, ended: Option<Timestamp>, now: Timestamp, steps: &Steps) {
         let Some(next) = self.next else { return };
-        let after = |end| self.agreed.schedule.next_after(end);
+        let after = |end| Search::for_firing(&self.agreed.schedule, steps).next_after(end);
         self.next = if had_open && self.open.is_empty() {
             // A job that is gone has ended, and nobody knows when.
             after(ended.map_or(now, |ended| ended.min(now)))
@@ -102,20 +108,24 @@ impl Firing {
     }
 
     pub(super) fn of(timer: &Timer, open: &Open, now: Timestamp) -> Self {
+        Self::of_within(timer, open, now, &Steps::new(limits::FIRING_STEPS))
+    }
+
+    fn of_within(timer: &Timer, open: &Open, now: Timestamp, steps: &Steps) -> Self {
         let mut timer = timer.clone();
         let had_open = !timer.open.is_empty();
         timer.open.clone_from(&open.unfinished);
         if timer.agreed.schedule.follows_runs() {
-            timer.count_from_end(had_open, open.ended, now);
+            timer.count_from_end(had_open, open.ended, now, steps);
         }
         Self { timer, records: Vec::new(), jobs: Vec::new(), cancel: Vec::new() }
     }
 
-    fn on_schedule(&mut self, first: Timestamp, now: Timestamp) {
+    fn on_schedule(&mut self, first: Timestamp, now: Timestamp, steps: &Steps) {
         let agreed = Arc::clone(&self.timer.agreed);
-        let passed = Passed::ripe(&agreed, first, now);
+        let passed = Passed::ripe(&agreed, first, now, steps);
         self.decide(&passed, now);
-        self.timer.next = agreed.schedule.next_after(passed.last).filter(|_| !self.timer.is_spent());
+        self.timer.next = passed.next().filter(|_| !self.timer.is_spent());
     }
 
     /// Decides slots that have passed.
@@ -249,9 +259,9 @@ impl Firing {
     }
 
     /// The slot of a timer that counts from the end of its last job.
-    fn after_end(&mut self, now: Timestamp) {
+    fn after_end(&mut self, now: Timestamp, steps: &Steps) {
         let agreed = Arc::clone(&self.timer.agreed);
-        let after = |end| agreed.schedule.next_after(end);
+        let after = |end| Search::for_firing(&agreed.schedule, steps).next_after(end);
         if !self.timer.open.is_empty() {
             let whole = after(now).map_or(IN_TIME, |next| next.since(now));
             // One that runs for long is looked at less and less often.

@@ -29,7 +29,7 @@ use crate::{
 
 pub use edit::{Edited, edit};
 pub use explain::{TimerReason, explain_timer};
-pub use fire::{Firing, Open, fire};
+pub use fire::{Firing, Open, fire, fire_within};
 pub use policy::{CatchUp, OnEdit, Overlap, Policies};
 pub use slot::{Fate, Origin, Skipped, SlotRecord, TimerSlot};
 pub use wish::{Past, Refused, backfill, past_slots, pause, remove, resume, start, trigger};
@@ -143,7 +143,8 @@ impl NewTimer {
     pub fn check_left(&self, now: Timestamp) -> Result<(), Invalid> {
         let steps = Steps::default();
         let tried = self.schedule.between_within((now, Timestamp::LAST), limits::SCHEDULE_RUNS_TRIED, &steps);
-        if tried.len() < limits::SCHEDULE_RUNS_TRIED && steps.are_spent() {
+        let takes_too_long = tried.len() < limits::SCHEDULE_RUNS_TRIED && steps.are_spent();
+        if takes_too_long || !self.schedule.fires_within(now, limits::FIRED_RUN_STEPS) {
             let found = format_args!("`{}`, whose next runs take too long to find", self.schedule);
             let allowed = "rules that match more often, or fewer skipped days";
             return Err(Invalid::new("schedule", found, allowed));

@@ -53,9 +53,10 @@ pub fn resume(timer: &Timer, open: &Open, now: Timestamp) -> Firing {
     let was_ahead = timer.decided.is_some_and(|decided| decided.since(now) > limits::CLOCK_AHEAD);
     let next = match ripe {
         Some(first) if !agreed.schedule.follows_runs() && !cfg!(mutant = "pause-unrecorded") => {
-            let passed = Passed::ripe(agreed, first, now);
+            let steps = Steps::new(limits::FIRING_STEPS);
+            let passed = Passed::ripe(agreed, first, now, &steps);
             firing.skip(&passed, &Skipped::Paused, now);
-            agreed.schedule.next_after(passed.last)
+            passed.next()
         }
         None if !was_ahead => return firing,
         Some(_) | None => {
@@ -75,7 +76,8 @@ pub fn remove(timer: &Timer, open: &Open, now: Timestamp) -> Vec<SlotRecord> {
     let agreed = &timer.agreed;
     if let Some(first) = timer.next.filter(|next| *next <= now && !agreed.schedule.follows_runs()) {
         let why = if timer.paused.is_some() { Skipped::Paused } else { Skipped::Edited };
-        firing.skip(&Passed::until(agreed, first, now), &why, now);
+        let steps = Steps::new(limits::FIRING_STEPS);
+        firing.skip(&Passed::until(agreed, first, now, &steps), &why, now);
     }
     firing.records
 }

@@ -44,6 +44,7 @@ struct Odd {
 struct Step {
     timers: usize,
     jobs: usize,
+    steps: u32,
     records: Vec<SlotRecord>,
     /// Those that could be decided, and since when each had been ripe.
     done: Vec<(String, Timestamp)>,
@@ -77,13 +78,18 @@ pub(super) async fn look(link: &mut Link) -> Result<(Option<Timestamp>, Timestam
 /// Decides the slots of timers that are ripe, the first ripe first.
 pub(super) async fn fire(link: &mut Link, at_most: usize) -> Result<Fired, Fault> {
     let at_most = at_most.min(limits::FIRE_TIMERS);
-    let (mut fired, mut together) = (Fired::default(), TOGETHER);
-    while fired.timers < at_most && !fired.brought().is_enough() {
-        match fire_some(link, together.min(at_most - fired.timers), fired.brought()).await {
+    let (mut fired, mut together, mut steps) = (Fired::default(), TOGETHER, 0);
+    loop {
+        let before = Brought { steps, ..fired.brought() };
+        if fired.timers >= at_most || before.is_enough() {
+            break;
+        }
+        match fire_some(link, together.min(at_most - fired.timers), before).await {
             Ok(step) if step.timers == 0 => break,
             Ok(mut step) => {
                 fired.timers += step.timers;
                 fired.jobs += step.jobs;
+                steps += step.steps;
                 fired.records.append(&mut step.records);
                 note(link, step).await?;
             }
@@ -162,10 +168,11 @@ async fn decide(
     let is_enough = |brought: Brought| {
         let jobs = before.jobs + brought.jobs;
         let records = before.records + brought.records;
-        Brought { jobs, records }.is_enough() || brought.jobs >= JOBS_TOGETHER
+        let steps = before.steps + brought.steps;
+        Brought { jobs, records, steps }.is_enough() || brought.jobs >= JOBS_TOGETHER
     };
     let decided = timers::decide(writing, timers, is_enough).await?;
-    let mut step = Step { timers: decided.errors.len(), ..Step::default() };
+    let mut step = Step { timers: decided.errors.len(), steps: decided.steps, ..Step::default() };
     for ((name, wake), error) in places.into_iter().zip(decided.errors) {
         match error {
             None => step.done.push((name, wake)),

@@ -106,14 +106,15 @@ impl Writing<'_> {
     /// Decides the slots of timers that are ripe, the first ripe first.
     pub(crate) fn fire(&mut self, at_most: usize) -> Result<Fired> {
         let ripe = self.ripe(at_most.min(limits::FIRE_TIMERS))?;
-        let mut fired = Fired::default();
+        let (mut fired, mut steps) = (Fired::default(), 0);
         for (name, wake) in &ripe {
-            if fired.brought().is_enough() {
+            if (Brought { steps, ..fired.brought() }).is_enough() {
                 break;
             }
             fired.timers += 1;
             match self.apart(|this| this.fire_one(name))? {
-                Ok(written) => {
+                Ok((written, of_one)) => {
+                    steps += of_one;
                     fired.jobs += written.jobs;
                     fired.records.extend(written.records);
                     self.memory.timers_aside.forget(name);
@@ -142,13 +143,14 @@ impl Writing<'_> {
         Ok(ripe)
     }
 
-    fn fire_one(&mut self, name: &str) -> Result<Written> {
+    /// Answers also the steps of the search for its slots.
+    fn fire_one(&mut self, name: &str) -> Result<(Written, u32)> {
         let name = Name::new("timer", name).map_err(unreadable)?;
         let timer = row::find(self.conn, &name)?.ok_or_else(|| unreadable("its definition"))?;
         let mut decided = at_once(timers::decide(self, vec![Ok(timer)], |_| false))?;
         match decided.errors.pop().flatten() {
             Some(error) => Err(error),
-            None => at_once(timers::write(self, decided.firings)),
+            None => Ok((at_once(timers::write(self, decided.firings))?, decided.steps)),
         }
     }
 

@@ -157,12 +157,39 @@ fn a_one_time_timer_whose_instant_comes_while_it_is_set_fires_once() {
 #[test]
 fn a_schedule_whose_next_runs_take_too_long_is_refused() {
     let rare = "DTSTART:20000229T000000 RRULE:FREQ=YEARLY;BYYEARDAY=60;BYMONTHDAY=29;BYDAY=TU";
-    let rules = [&["* * * * * *"][..], &[rare; 15]].concat().join(" or ");
-    let often = new(&rules, Policies::default());
-    assert_eq!(often.check_left(on("00:00:00")), Ok(()), "rare runs are no reason");
+    let each_second_or = |rules: usize| {
+        let rules = [&["* * * * * *"][..], &vec![rare; rules]].concat().join(" or ");
+        new(&rules, Policies::default())
+    };
+    assert_eq!(each_second_or(2).check_left(on("00:00:00")), Ok(()), "rare runs are no reason");
+    // They are near now. Behind them, each firing would look 28 years ahead for each of them.
+    let often = each_second_or(15);
     let skipped = crate::schedule::Calendar::of(["02-29"]).unwrap();
-    let never = NewTimer { schedule: often.schedule.clone().except(skipped).unwrap(), ..often };
-    let refused = never.check_left(on("00:00:00")).unwrap_err();
-    assert_eq!(refused.field, "schedule");
-    assert!(refused.to_string().contains("whose next runs take too long to find"), "{refused}");
+    let never = NewTimer { schedule: often.schedule.clone().except(skipped).unwrap(), ..often.clone() };
+    for timer in [often, never] {
+        let refused = timer.check_left(on("00:00:00")).unwrap_err();
+        assert_eq!(refused.field, "schedule");
+        assert!(refused.to_string().contains("whose next runs take too long to find"), "{refused}");
+    }
+}
+
+/// The search for a rare run is the same for all questions of a firing.
+#[test]
+fn a_firing_takes_one_search_for_rules_that_run_rarely() {
+    let rare = "DTSTART:20000229T000000 RRULE:FREQ=YEARLY;BYYEARDAY=60;BYMONTHDAY=29;BYDAY=TU";
+    let fired = |rules: usize, now: Timestamp| {
+        let rules = [&["* * * * * *"][..], &vec![rare; rules]].concat().join(" or ");
+        let rig = Rig::with(&rules, Policies::default(), at("2028-03-01T00:00:00Z"));
+        let steps = Steps::new(limits::FIRING_STEPS);
+        let firing = fire_within(&rig.timer, &rig.open(), now, &steps);
+        assert_eq!((firing.jobs.len(), firing.timer.decided), (1, Some(now)));
+        assert_eq!(firing.timer.next, Some(now.after(Duration::from_secs(1))));
+        limits::FIRING_STEPS - steps.left()
+    };
+    for now in ["2028-03-01T00:00:01Z", "2028-03-01T00:00:02Z", "2028-03-20T12:00:00Z"] {
+        let used = fired(2, at(now));
+        assert!((20_000..=limits::FIRED_RUN_STEPS).contains(&used), "{now}: {used}");
+        // One that a store of before has goes on with the rules that it finds.
+        assert!(fired(15, at(now)) <= limits::FIRING_STEPS);
+    }
 }

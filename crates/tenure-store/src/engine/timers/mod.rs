@@ -8,9 +8,10 @@ mod write;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tenure_core::schedule::Steps;
 use tenure_core::{
     Edited, Firing, HostId, Job, JobId, Name, NewJob, NewTimer, Open, Refused, SlotRecord, Timer, Timestamp,
-    backfill, edit, fire, past_slots, pause, remove, resume, start, trigger,
+    backfill, edit, fire_within, limits, past_slots, pause, remove, resume, start, trigger,
 };
 
 use crate::{Brought, TimerAct, TimerOutcome, TimerSet, is_over};
@@ -222,6 +223,8 @@ pub struct Decided<E> {
     pub errors: Vec<Option<E>>,
     /// The timers as they were, and the decisions.
     pub firings: Vec<(Timer, Firing)>,
+    /// The steps that the search for their slots took.
+    pub steps: u32,
 }
 
 /// Decides the slots of ripe timers, in order, until they have brought enough. Write the decisions with [`write()`].
@@ -236,13 +239,15 @@ pub async fn decide<T: TimerTxn>(
     let ids = ripe.iter().flatten().flat_map(|timer| &timer.open).copied().collect();
     let mut progress = txn.progress(ids).await?;
     let (mut decided, mut brought) =
-        (Decided { errors: Vec::new(), firings: Vec::new() }, Brought::default());
+        (Decided { errors: Vec::new(), firings: Vec::new(), steps: 0 }, Brought::default());
     for timer in ripe {
         if is_enough(brought) {
             break;
         }
         let firing = timer.and_then(|timer| {
-            let firing = fire(&timer, &open(&timer, &mut progress)?, txn.now());
+            let steps = Steps::new(limits::FIRING_STEPS);
+            let firing = fire_within(&timer, &open(&timer, &mut progress)?, txn.now(), &steps);
+            brought.steps += limits::FIRING_STEPS - steps.left();
             Ok((timer, firing))
         });
         match firing {
@@ -255,6 +260,7 @@ pub async fn decide<T: TimerTxn>(
             Err(error) => decided.errors.push(Some(error)),
         }
     }
+    decided.steps = brought.steps;
     Ok(decided)
 }
 
