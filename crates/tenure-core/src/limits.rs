@@ -219,8 +219,6 @@ pub const FIRING_STEPS: u32 = 100_000;
 pub const FIRED_RUN_STEPS: u32 = 25_000;
 /// Number of steps for all schedules of one call that fires them: the others are left for the next call.
 pub const FIRE_STEPS: u32 = 5 * FIRING_STEPS;
-/// Number of next runs that a search must find within these steps before a store accepts the schedule.
-pub const SCHEDULE_RUNS_TRIED: usize = 10;
 /// Most slots that a recurrence rule counts.
 pub const RRULE_COUNT: u32 = 10_000;
 /// Most days of a recurrence rule that are looked at for its next slot: more than a thousand years of them.

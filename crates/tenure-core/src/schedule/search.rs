@@ -166,6 +166,17 @@ impl<'a> Search<'a> {
         latest(&mut |after| self.next_after(after), by)
     }
 
+    /// Returns `true` if these steps are enough to find, for each rule, the run behind the one that it knows.
+    pub(super) fn finds_next_but_one(&self, steps: &Steps) -> bool {
+        let part = Search { steps, known: Vec::new(), ..*self };
+        for (rule, known) in self.schedule.rule.parts().iter().zip(&self.known) {
+            if let Some(next) = known.and_then(|known| known.next) {
+                part.next_of(rule, next);
+            }
+        }
+        !steps.are_spent()
+    }
+
     /// Returns `true` if there is a run after a time. The search stops at the first rule that has one.
     pub(super) fn has_run(&self, after: Timestamp) -> bool {
         let (bounds, rules) = (self.schedule.bounds, self.schedule.rule.parts());

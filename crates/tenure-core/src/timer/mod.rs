@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::{Schedule, Steps};
+use crate::schedule::Schedule;
 use crate::{
     Args, Due, Head, Invalid, JobId, Key, Kind, LimitKey, Name, NewJob, OrderingKey, Priority, QueueName,
     Terms, Timestamp, limits,
@@ -141,10 +141,7 @@ impl NewTimer {
     /// # Errors
     /// Names the schedule.
     pub fn check_left(&self, now: Timestamp) -> Result<(), Invalid> {
-        let steps = Steps::default();
-        let tried = self.schedule.between_within((now, Timestamp::LAST), limits::SCHEDULE_RUNS_TRIED, &steps);
-        let takes_too_long = tried.len() < limits::SCHEDULE_RUNS_TRIED && steps.are_spent();
-        if takes_too_long || !self.schedule.fires_within(now, limits::FIRED_RUN_STEPS) {
+        if !self.schedule.fires_within(now, limits::FIRED_RUN_STEPS) {
             let found = format_args!("`{}`, whose next runs take too long to find", self.schedule);
             let allowed = "rules that match more often, or fewer skipped days";
             return Err(Invalid::new("schedule", found, allowed));

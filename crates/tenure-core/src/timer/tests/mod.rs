@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::schedule::{Bounds, Calendar, Jitter};
+use crate::schedule::{Bounds, Calendar, Jitter, Steps};
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
