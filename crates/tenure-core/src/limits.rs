@@ -215,7 +215,7 @@ pub const SCHEDULE_STEPS: u32 = 500_000;
 /// one search for a run. The rest is for the runs that it missed: 20 looks for each of 1,000 days take 40,000.
 pub const FIRING_STEPS: u32 = 100_000;
 /// Maximum number of steps in which the scheduler must find one run before a store accepts the schedule. Two rules for
-/// February 29 on a Tuesday, which is every 28 or 40 years, take 20,000 to 30,000.
+/// February 29 on a Tuesday, which is usually every 28 years, take 20,000.
 pub const FIRED_RUN_STEPS: u32 = 25_000;
 /// Number of steps for all schedules of one call that fires them: the others are left for the next call.
 pub const FIRE_STEPS: u32 = 5 * FIRING_STEPS;
