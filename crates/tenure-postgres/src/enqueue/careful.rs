@@ -50,14 +50,14 @@ struct Plan<'a> {
     rooms: Rooms,
 }
 
-/// What has to be known of a job that is there. All else of very many jobs would take too much memory.
+/// The known part of a stored job. All of it, for very many jobs, would take too much memory.
 struct There {
     kind: Kind,
     queue: QueueName,
     owner: Option<String>,
     lane: i32,
     waits: bool,
-    /// Those of a job of the batch, if they are the same.
+    /// Args of a job of the batch, if they are equal.
     args: Option<Args>,
 }
 
