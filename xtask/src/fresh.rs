@@ -22,7 +22,7 @@ pub struct Texts {
     newest: SystemTime,
     /// Tells a list of names from another, so that a deleted or renamed file counts as a change.
     names: String,
-    /// The same with the names of Rust files.
+    /// A fingerprint that includes the names of Rust files.
     all_names: String,
 }
 

@@ -40,7 +40,7 @@ const BOOK: &str = "the book";
 const THREADS: &str = "--test-threads=4";
 /// Threads of a program that runs beside few others.
 const MORE_THREADS: &str = "--test-threads=8";
-/// So few of the longest programs leave room for more threads. After a change in one crate, most of them do not run.
+/// Most of the longest programs that leave room for more threads. After a change in one crate, most of them do not run.
 const FEW: usize = 3;
 
 /// A module with a lane of its own: its tests take turns with one browser, for as long as all others of its program.

@@ -1,7 +1,7 @@
 //! `tenure event`: what happens, as it happens.
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use tenure::json_value;
 
 use crate::client::{Told, escaped, tail};
 use crate::exit::Failure;
@@ -82,7 +82,7 @@ pub(crate) fn run(events: Events) -> Result<(), Failure> {
 
 /// One event for people: when, what, to what, and where.
 fn line(document: &str) -> String {
-    let event: Value = serde_json::from_str(document).unwrap_or_default();
+    let event = json_value(document).unwrap_or_default();
     let parts = ["/time", "/type", "/subject", "/queue", "/kind"].map(|path| text(&event, path));
     let error = text(&event, "/data/error/detail");
     let all: Vec<String> =

@@ -4,8 +4,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-
-use tenure_http::json_value;
+use tenure::json_value;
 
 use crate::client::{Ask, Client, Connect, Goes, Patience, Purpose, Trouble, escaped, interruptible};
 use crate::exit::Failure;

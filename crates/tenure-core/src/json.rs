@@ -1,8 +1,10 @@
 //! A look at JSON text without parsing it.
 
 mod portable;
+mod values;
 
 pub use portable::check_portable;
+pub use values::json_value;
 
 use crate::{Invalid, invalid, limits};
 

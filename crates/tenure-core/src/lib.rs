@@ -63,7 +63,7 @@ pub use gates::{Block, Gates};
 pub use ids::{HostId, IdSequence, JobId};
 pub use invalid::Invalid;
 pub use job::{Args, Job, NewJob, Output};
-pub use json::{check_portable, depth_of};
+pub use json::{check_portable, depth_of, json_value};
 pub use keys::{AfterJobs, Head, IfFailed, Key, LimitKey, Noticed, OrderingKey};
 pub use lapse::{lapse, redo};
 pub use lease::{

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tenure::{Candidate, Condition, Failure, Filter, Invalid, JobRecord, Timestamp};
-
-use crate::values::json_value;
+use tenure::{Candidate, Condition, Failure, Filter, Invalid, JobRecord, Timestamp, json_value};
 
 /// What is shown instead.
 pub(crate) const HIDDEN: &str = "(hidden)";

@@ -62,7 +62,6 @@ mod tag;
 mod trace;
 mod trouble;
 mod troubles;
-mod values;
 mod wait;
 mod watchers;
 pub mod wire;
@@ -88,7 +87,6 @@ pub use server::{Options, ServeError, Server, SocketFile, Tls, TlsError, TlsFile
 pub use site::PublicOrigin;
 pub use spans::Traces;
 pub use trace::traced;
-pub use values::json_value;
 
 use axum::{Router, middleware};
 use tenure::Tenure;

@@ -16,7 +16,7 @@ use crate::{rows, value};
 const JOBS: usize = 128;
 /// Most bytes of terms in a batch of more than one job.
 const BYTES: usize = 4 * 1024 * 1024;
-/// So few jobs are one batch of any size.
+/// A batch of at most this many jobs may have any size.
 const FEW: usize = 8;
 /// PostgreSQL knows the length of a text without reading it.
 const SIZES: &str = "SELECT j.id, coalesce(octet_length(j.terms), 0) FROM unnest($1::uuid[]) u (id)

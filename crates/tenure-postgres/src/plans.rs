@@ -21,7 +21,7 @@ pub(crate) async fn fresh(server: &Server) -> Link {
     link
 }
 
-/// The same after a vacuum that found only dead rows, as in a table that is usually empty. The planner then expects one row
+/// Returns a connection after a vacuum that found only dead rows, as in a table that is usually empty. The planner then expects one row
 /// in each table, although there may be many by now.
 pub(crate) async fn vacuumed(server: &Server) -> Link {
     let mut link = fresh(server).await;

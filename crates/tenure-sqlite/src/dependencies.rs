@@ -175,7 +175,7 @@ impl Writing<'_> {
         if !self.conn.prepare_cached(IS_WAITING_FOR)?.exists(edge)? {
             return Ok(false);
         }
-        // One that waits for others, too, need not be read.
+        // A waiter that also waits for other jobs need not be read.
         if self.conn.prepare_cached(IS_WAITING_FOR_ANOTHER)?.exists([wait.waiter, wait.on])?
             && (wait.end == Some(End::Succeeded)
                 || self.conn.prepare_cached(RUNS_ANYWAY)?.exists([wait.waiter])?)

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
-use tenure_http::json_value;
+use tenure::json_value;
 
 /// Fields whose JSON clients choose.
 const CHOSEN: [&str; 2] = ["args", "result"];

@@ -124,7 +124,7 @@ pub use tenure_core::{
     Overlap, Pause, Policies, Priority, Progress, QueueAgreed, QueueName, QueueTerms, Rate, Reason,
     Retention, RetryPolicy, Schedule, Serves, Skipped, SlotRecord, SoughtText, SoughtValue, State, StateName,
     Terms, Timer, TimerJob, TimerReason, TimerSlot, Timestamp, Ttl, Verdict, What, Why, check_portable,
-    depth_of, limits, schedule, seconds,
+    depth_of, json_value, limits, schedule, seconds,
 };
 #[cfg(feature = "postgres")]
 pub use tenure_postgres::{Asking, InTransaction, NotDone, Options as PostgresOptions, PostgresStore};

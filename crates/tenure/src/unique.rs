@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tenure_core::{Invalid, NewJob, OnConflict, Unique, UniqueKey, Window, limits};
+use tenure_core::{Invalid, NewJob, OnConflict, Unique, UniqueKey, Window, json_value, limits};
 
 /// A uniqueness constraint: its scope, its duration, and the policy for a conflicting job.
 ///
@@ -115,8 +115,7 @@ impl Only {
 
 /// The same JSON value is always written alike: a map's entries come sorted, not as they were hashed.
 fn canonical(json: &[u8]) -> Vec<u8> {
-    let sorted =
-        serde_json::from_slice::<serde_json::Value>(json).and_then(|value| serde_json::to_vec(&value));
+    let sorted = json_value(json).and_then(|value| serde_json::to_vec(&value));
     sorted.unwrap_or_else(|_| json.to_vec())
 }
 

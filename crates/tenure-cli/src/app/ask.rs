@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use tenure::json_value;
 
 use super::SET;
 use super::deploy::{Deploy, Remove, deploy, remove};
@@ -340,7 +341,7 @@ fn id_of(answer: &Answer) -> Result<String, Failure> {
 fn wait_for(id: &str, with: &mut With) -> Result<(), Failure> {
     match log_lines(with, id, true)? {
         Some(Followed::Ended(job)) => {
-            let job: Value = serde_json::from_str(&job).unwrap_or_default();
+            let job = json_value(&job).unwrap_or_default();
             if job["state"] == "succeeded" {
                 return Ok(());
             }

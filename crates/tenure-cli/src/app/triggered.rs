@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure::apps::{LOST_HOSTS, Standing, is_run};
-use tenure::{Failed, Run, Stopping};
+use tenure::{Failed, Run, Stopping, json_value};
 use tenure_apps::{App, Environment, Manners, RunWords, Said};
 use tenure_program::{Input, Kept, Program};
 
@@ -141,7 +141,7 @@ fn input_of(run: &Run<Arc<Host>>, app: &App) -> Vec<u8> {
 
 /// The words of the job that go behind those of the app.
 fn arguments_of(args: &[u8]) -> Result<Vec<String>, String> {
-    let Ok(Value::Object(mut args)) = serde_json::from_slice::<Value>(args) else { return Ok(Vec::new()) };
+    let Ok(Value::Object(mut args)) = json_value(args) else { return Ok(Vec::new()) };
     let Some(said) = args.remove("arguments") else { return Ok(Vec::new()) };
     let words: Vec<String> = serde_json::from_value(said).map_err(|error| format!("arguments: {error}"))?;
     if words.len() > MOST_ARGUMENTS || words.iter().any(|word| word.contains('\0')) {
@@ -180,7 +180,7 @@ fn trigger_of(run: &Run<Arc<Host>>, app: &App) -> String {
     if let (true, Some(schedule)) = (by_schedule, &app.settings.schedule) {
         return format!("Schedule - {schedule}");
     }
-    let args: Value = serde_json::from_slice(run.job().args.as_bytes()).unwrap_or_default();
+    let args = json_value(run.job().args.as_bytes()).unwrap_or_default();
     format!("External - {}", args["by"].as_str().unwrap_or("unknown"))
 }
 

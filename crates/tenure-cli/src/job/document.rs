@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tenure_http::json_value;
+use tenure::json_value;
 
 use crate::client::Trouble;
 use crate::exit::Failure;

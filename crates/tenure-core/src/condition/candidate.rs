@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use serde_json::Value;
 
-use crate::Job;
+use crate::{Job, json_value};
 
 /// A job that conditions examine. It parses the args once, however many conditions look into them.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl<'a> Candidate<'a> {
 
     /// Returns the part of the args at a path, if they have it.
     pub(super) fn arg(&self, path: &[String]) -> Option<&Value> {
-        let args = self.args.get_or_init(|| serde_json::from_slice(self.job.args.as_bytes()).ok());
+        let args = self.args.get_or_init(|| json_value(self.job.args.as_bytes()).ok());
         path.iter().try_fold(args.as_ref()?, |at, name| match at {
             Value::Array(items) => items.get(name.parse::<usize>().ok()?),
             Value::Object(fields) => fields.get(name),

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json_value;
+
 /// A text to find in another, ignoring case.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
@@ -69,7 +71,7 @@ impl SoughtValue {
 
 impl From<String> for SoughtValue {
     fn from(text: String) -> Self {
-        Self { value: serde_json::from_str(&text).ok(), text }
+        Self { value: json_value(&text).ok(), text }
     }
 }
 

@@ -34,6 +34,27 @@ fn arg(args: Value, path: &str, value: Value) -> bool {
     Condition::Arg { path, value: value.to_string().into() }.holds(&job(&args), at(1_000))
 }
 
+/// SQL can store such args: the check of depth there does not look into strings.
+#[test]
+fn a_name_that_serde_json_reserves_is_an_ordinary_name_of_stored_args() {
+    let mut text = "1".to_owned();
+    while text.len() < 200_000 {
+        let inner = text.replace('\\', "\\u005c").replace('"', "\\u0022");
+        let (open, close) = ("[".repeat(62), "]".repeat(62));
+        text = format!(r#"{open}{{"$serde_json::private::RawValue":"{inner}"}}{close}"#);
+    }
+    let mut job = job(&json!({}));
+    job.args = Args::stored(text.as_bytes());
+    let value = |path: &[String]| Condition::Arg { path: path.to_vec(), value: "1".into() };
+    let mut path = vec!["0".to_owned(); 62];
+    assert!(!value(&path).holds(&job, at(1_000)));
+    path.push("$serde_json::private::RawValue".to_owned());
+    assert!(!value(&path).holds(&job, at(1_000)));
+    job.args = Args::stored(br#"{"$serde_json::private::RawValue":"1"}"#);
+    let is_text = Condition::Arg { path: path.split_off(62), value: "\"1\"".into() };
+    assert!(is_text.holds(&job, at(1_000)), "a text, and not the number in it");
+}
+
 #[test]
 fn each_condition_looks_at_its_own_part_of_the_job() {
     assert!(holds(Condition::State(StateName::Failed)) && !holds(Condition::State(StateName::Queued)));

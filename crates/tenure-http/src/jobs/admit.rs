@@ -27,7 +27,7 @@ pub(crate) async fn admitted(api: &Api, submit: Submit, id: Option<JobId>) -> Re
     admitted_in(api, submit, id, None, &mut ShortChecks::default()).await
 }
 
-/// The same for one of many, which is told by its place. All of them share the checks that a request may do on its thread.
+/// Does the same for one of many jobs; a refusal names its place. All of them share the checks that a request may do on its thread.
 pub(crate) async fn admitted_in(
     api: &Api,
     mut submit: Submit,

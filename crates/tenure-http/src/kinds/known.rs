@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
-use tenure::{Args, Error, Invalid, Kind, Moment, Tenure};
+use tenure::{Args, Error, Invalid, Kind, Moment, Tenure, json_value};
 
 use super::kept::{Described, Descriptions};
 use super::schema::{MOST_CHECKS, MOST_STEPS, SHORT, Schema};
 use crate::aside::Aside;
 use crate::memory::Client;
 use crate::problem::{Problem, ProblemType};
-use crate::values::json_value;
 
 /// For so long what the store said of one is believed: so long another server may still go by what was said before.
 const BELIEVED: Duration = Duration::from_secs(5);

@@ -9,9 +9,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tenure::{Invalid, limits};
-
-use crate::values::json_value;
+use tenure::{Invalid, json_value, limits};
 
 /// Parts of a schema at most, with what it refers to written out.
 const PARTS: usize = 2_000;

@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
-use tenure::{Clock, Moment};
+use tenure::{Clock, Moment, json_value};
 use tokio::sync::Semaphore;
 
 use super::OidcError;
@@ -218,7 +218,7 @@ impl Provider {
         };
         let text = self.get(target.clone(), Some(sensitive(&format!("Bearer {token}"))?)).await?;
         let odd = |_| OidcError::Provider("its user info is unreadable".to_owned());
-        let claims: Value = serde_json::from_slice(&text).map_err(odd)?;
+        let claims = json_value(&text).map_err(odd)?;
         if claims["sub"] != subject {
             return Err(OidcError::Provider("its user info is about another person".to_owned()));
         }

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tenure::{ChangeOutcome, Invalid, JobId, Name, TimerAct, TimerOutcome, limits};
+use tenure::{ChangeOutcome, Invalid, JobId, Name, TimerAct, TimerOutcome, json_value, limits};
 
 use super::look::{missing, shown, there};
 use super::set::acted;
@@ -14,7 +14,6 @@ use crate::id::Named;
 use crate::jobs::act::{self, Nothing};
 use crate::jobs::admit;
 use crate::problem::{Problem, ProblemType};
-use crate::values::json_value;
 use crate::wire::{PauseAsk, TriggerAsk};
 
 const BODY_BYTES: usize = 16 * 1024;

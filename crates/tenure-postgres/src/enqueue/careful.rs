@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_core::{Cancel, CancelRequest, JobId, NewJob, OnConflict, QueueName, State, UniqueKey};
+use tenure_core::{
+    Args, Cancel, CancelRequest, JobId, Kind, NewJob, OnConflict, QueueName, State, UniqueKey,
+};
 use tenure_store::{Accepted, Enqueued, Fault, Happening, Refusal, Values};
 use tokio_postgres::Row;
 
@@ -18,6 +20,11 @@ use crate::{lanes, value};
 
 const HOLDERS: &str = "SELECT key, id, until FROM unique_key WHERE key = ANY ($1)";
 const THERE: &str = "SELECT id FROM job WHERE id = ANY ($1)";
+/// The positions of the jobs with these args. PostgreSQL compares lengths first, so it reads few args.
+const SAME_ARGS: &str = "SELECT u.n FROM unnest($1::uuid[], $2::bytea[]) WITH ORDINALITY u (id, args, n)
+     CROSS JOIN LATERAL (SELECT args FROM job WHERE id = u.id LIMIT 1) j WHERE j.args = u.args";
+/// Most jobs whose args are sent to be compared at once.
+const COMPARED: usize = 128;
 /// Of those that were there when this was decided: whoever has taken a key since keeps it.
 const FREE: &str = "DELETE FROM unique_key WHERE key = ANY ($1) AND id = ANY ($2)";
 const TAKE: &str = "INSERT INTO unique_key (key, seq, id, until)
@@ -28,7 +35,9 @@ const TAG: &str = "INSERT INTO tag (tag, seq, id) SELECT * FROM unnest($1::text[
 /// What is there, and what the earlier jobs of a batch will have changed.
 #[derive(Default)]
 struct Plan<'a> {
-    there: BTreeMap<JobId, Stored>,
+    there: BTreeMap<JobId, There>,
+    /// Is true if other jobs may depend on one that is there.
+    concerns_keys: bool,
     holders: BTreeMap<UniqueKey, JobId>,
     stored: BTreeMap<JobId, &'a NewJob>,
     /// Who had keys before, if only until some time ago.
@@ -39,6 +48,30 @@ struct Plan<'a> {
     fair: BTreeSet<QueueName>,
     /// What else was agreed about queues, and how many jobs may still come into them.
     rooms: Rooms,
+}
+
+/// The known part of a stored job. All of it, for very many jobs, would take too much memory.
+struct There {
+    kind: Kind,
+    queue: QueueName,
+    owner: Option<String>,
+    lane: i32,
+    waits: bool,
+    /// Args of a job of the batch, if they are equal.
+    args: Option<Args>,
+}
+
+impl There {
+    fn of(stored: Stored) -> Self {
+        let Stored { job, lane, .. } = stored;
+        let waits = matches!(job.state, State::Waiting { .. } | State::Blocked { .. });
+        Self { kind: job.kind, queue: job.queue, owner: job.terms.owner.clone(), lane, waits, args: None }
+    }
+
+    /// Tells the same as [`NewJob::repeats`].
+    fn is_repeated_by(&self, new: &NewJob) -> bool {
+        self.kind == new.kind && self.args.as_ref() == Some(&new.args) && self.owner == new.terms.owner
+    }
 }
 
 /// Who holds which key.
@@ -74,8 +107,7 @@ async fn try_enqueue(link: &mut Link, gate: Gate, batch: &[NewJob]) -> Result<Op
     let reads = reads(&link.memory, batch);
     let (mut writing, read) = Writing::begin(link, gate, reads).await?;
     let mut plan = Plan::read(&mut writing, batch, &read).await?;
-    let concerns_keys = !plan.fair.is_empty() || plan.there.values().any(|stored| writing.needs_gate(stored));
-    if concerns_keys && gate != Gate::Keys {
+    if (plan.concerns_keys || !plan.fair.is_empty()) && gate != Gate::Keys {
         writing.roll_back().await?;
         return Ok(None);
     }
@@ -152,7 +184,7 @@ fn reads(memory: &Memory, batch: &[NewJob]) -> Vec<Query> {
     let awaited = batch.iter().flat_map(|new| &new.terms.after).flat_map(|after| &after.jobs);
     vec![
         lanes::behind(last_lane),
-        rows::by_ids(batch.iter().map(|new| new.id)),
+        Query::new(THERE).with(batch.iter().map(|new| value::of_job(new.id)).collect::<Vec<_>>()),
         Query::new(HOLDERS).with(keys),
         rooms::read(batch),
         rooms::count(batch),
@@ -167,7 +199,13 @@ impl<'a> Plan<'a> {
             return Err(Fault::Broken("the server omitted a result".to_owned()));
         };
         writing.meet(lanes::read(new_lanes));
-        let mut plan = Self::new(there, holders, writing.now.as_micros())?;
+        let mut plan = Self {
+            had: holders.iter().map(|row| value::job_id(row, 1)).collect(),
+            holders: self::holders(holders, writing.now.as_micros()),
+            ..Self::default()
+        };
+        plan.look_at_there(writing, there.iter().map(|row| value::job_id(row, 0)).collect()).await?;
+        plan.compare(writing, batch).await?;
         plan.awaited = awaited.iter().map(|row| value::job_id(row, 0)).collect();
         plan.fair = rooms::fair(queues)?;
         for queue in &plan.fair {
@@ -179,15 +217,37 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    fn new(there: &[Row], holders: &[Row], now: i64) -> Result<Self, Fault> {
-        let mut plan = Self::default();
-        for row in there {
-            let stored = rows::stored(row)?;
-            plan.there.insert(stored.job.id, stored);
+    /// Looks at jobs that are there.
+    async fn look_at_there(&mut self, writing: &mut Writing<'_>, ids: Vec<JobId>) -> Result<(), Fault> {
+        for ids in writing.batches(ids).await? {
+            for row in &writing.read_batch(&ids).await? {
+                let stored = rows::stored(row)?;
+                self.concerns_keys |= writing.needs_gate(&stored);
+                let id = stored.job.id;
+                let args = self.there.remove(&id).and_then(|there| there.args);
+                self.there.insert(id, There { args, ..There::of(stored) });
+            }
         }
-        plan.had = holders.iter().map(|row| value::job_id(row, 1)).collect();
-        plan.holders = self::holders(holders, now);
-        Ok(plan)
+        Ok(())
+    }
+
+    /// Finds out which jobs of the batch have the same args as those that are there. The server compares them: the client
+    /// decides how large the others are.
+    async fn compare(&mut self, writing: &mut Writing<'_>, batch: &[NewJob]) -> Result<(), Fault> {
+        let known: Vec<&NewJob> = batch.iter().filter(|new| self.there.contains_key(&new.id)).collect();
+        for new in known.chunks(COMPARED) {
+            let same = Query::new(SAME_ARGS)
+                .with(new.iter().map(|new| value::of_job(new.id)).collect::<Vec<_>>())
+                .with(new.iter().map(|new| new.args.as_bytes().to_vec()).collect::<Vec<_>>());
+            for row in writing.read(vec![same]).await?.iter().flatten() {
+                let at = usize::try_from(row.get::<_, i64>(0) - 1).ok();
+                let Some(new) = at.and_then(|at| new.get(at)) else { continue };
+                if let Some(there) = self.there.get_mut(&new.id) {
+                    there.args = Some(new.args.clone());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Looks at the holders of keys that jobs of the batch may take from them. Everybody locks jobs before keys: so the
@@ -202,34 +262,29 @@ impl<'a> Plan<'a> {
         }
         let ids: Vec<JobId> = held.values().copied().collect();
         // Whoever has the lock of the gates finds nothing locked by those who will wait for it.
-        let look = writing.read(vec![rows::by_ids(ids.iter().copied())]).await?;
-        if writing.need_gate(&look)? {
-            for row in look.iter().flatten() {
-                let stored = rows::stored(row)?;
-                self.there.insert(stored.job.id, stored);
+        for ids in writing.batches(ids.clone()).await? {
+            let look = writing.read_batch(&ids).await?;
+            if writing.need_gate(&[look])? {
+                self.concerns_keys = true;
+                return Ok(());
             }
-            return Ok(());
         }
         let mut reads = rows::lock(&ids);
         reads.push(Query::new(HOLDERS).with(held.keys().map(|key| key.0.to_vec()).collect::<Vec<_>>()));
-        reads.push(rows::by_ids(ids));
         let mut read = writing.read(reads).await?;
-        for row in &read.pop().unwrap_or_default() {
-            let stored = rows::stored(row)?;
-            self.there.insert(stored.job.id, stored);
-        }
         let now = holders(&read.pop().unwrap_or_default(), writing.now.as_micros());
-        if now == held { Ok(()) } else { writing.begin_anew().await }
+        if now != held {
+            return writing.begin_anew().await;
+        }
+        self.look_at_there(writing, ids).await
     }
 
     fn decide(&mut self, new: &'a NewJob, writing: &Writing<'_>) -> Result<Accepted, Refusal> {
-        let earlier = || self.stored.get(&new.id).map(|earlier| earlier.accepted(0, writing.now));
-        if let Some(job) = self.there.get(&new.id).map(|stored| stored.job.clone()).or_else(earlier) {
-            return if new.repeats(&job) {
-                Ok(Accepted::Repeated(new.id))
-            } else {
-                Err(Refusal::IdTaken(new.id))
-            };
+        let earlier =
+            || self.stored.get(&new.id).map(|earlier| new.repeats(&earlier.accepted(0, writing.now)));
+        let repeats = self.there.get(&new.id).map(|there| there.is_repeated_by(new)).or_else(earlier);
+        if let Some(repeats) = repeats {
+            return if repeats { Ok(Accepted::Repeated(new.id)) } else { Err(Refusal::IdTaken(new.id)) };
         }
         let holder =
             new.terms.unique.and_then(|unique| Some((self.holders.get(&unique.key).copied()?, unique)));
@@ -267,7 +322,7 @@ impl<'a> Plan<'a> {
     /// is told that it is there relies on it, or gives up because of it.
     fn lane_of_repeated(&self, answers: &[Accepted]) -> Option<i32> {
         let there = |answer: &Accepted| match answer {
-            Accepted::Repeated(id) => self.there.get(id).map(|stored| stored.lane),
+            Accepted::Repeated(id) => self.there.get(id).map(|there| there.lane),
             Accepted::New(_) | Accepted::Existing(_) | Accepted::Replaced { .. } => None,
         };
         answers.iter().find_map(there)
@@ -275,18 +330,16 @@ impl<'a> Plan<'a> {
 
     fn lane_of_taken(&self, refusal: &Refusal) -> Option<i32> {
         let Refusal::IdTaken(id) = refusal else { return None };
-        self.there.get(id).map(|stored| stored.lane)
+        self.there.get(id).map(|there| there.lane)
     }
 
     fn queue_of(&self, id: JobId) -> Option<QueueName> {
         let planned = self.stored.get(&id).map(|new| &new.queue);
-        planned.or_else(|| self.there.get(&id).map(|stored| &stored.job.queue)).cloned()
+        planned.or_else(|| self.there.get(&id).map(|there| &there.queue)).cloned()
     }
 
     fn waits(&self, id: JobId) -> bool {
-        let waits =
-            |stored: &Stored| matches!(stored.job.state, State::Waiting { .. } | State::Blocked { .. });
-        self.stored.contains_key(&id) || self.there.get(&id).is_some_and(waits)
+        self.stored.contains_key(&id) || self.there.get(&id).is_some_and(|there| there.waits)
     }
 
     async fn write(&mut self, writing: &mut Writing<'_>, new: Vec<(&NewJob, Accepted)>) -> Result<(), Fault> {
@@ -306,7 +359,7 @@ impl<'a> Plan<'a> {
             writing.news.note(writing.now, job.id, (&job.queue, &job.kind), || Happening::Enqueued);
         }
         tag(writing, &new, &seqs)?;
-        self.end_replaced(writing, &answers).await?;
+        Self::end_replaced(writing, &answers).await?;
         take_keys(writing, &new, &seqs, &self.had)
     }
 
@@ -346,23 +399,20 @@ impl<'a> Plan<'a> {
     }
 
     /// Cancels waiting jobs in favour of others.
-    async fn end_replaced(&mut self, writing: &mut Writing<'_>, answers: &[Accepted]) -> Result<(), Fault> {
+    async fn end_replaced(writing: &mut Writing<'_>, answers: &[Accepted]) -> Result<(), Fault> {
         let replaced = |answer: &Accepted| match answer {
             Accepted::Replaced { id, old } => Some((*id, *old)),
             Accepted::New(_) | Accepted::Repeated(_) | Accepted::Existing(_) => None,
         };
         let replaced: Vec<(JobId, JobId)> = answers.iter().filter_map(replaced).collect();
-        let of_batch = replaced.iter().map(|(_, old)| *old).filter(|old| self.stored.contains_key(old));
-        let of_batch: Vec<JobId> = of_batch.collect();
-        if !of_batch.is_empty() {
-            for row in writing.read(vec![rows::by_ids(of_batch)]).await?.iter().flatten() {
-                let stored = rows::stored(row)?;
-                self.there.insert(stored.job.id, stored);
+        let by: BTreeMap<JobId, JobId> = replaced.iter().map(|(id, old)| (*old, *id)).collect();
+        for ids in writing.batches(replaced.into_iter().map(|(_, old)| old).collect()).await? {
+            for row in &writing.read_batch(&ids).await? {
+                let holder = rows::stored(row)?;
+                if let Some(id) = by.get(&holder.job.id) {
+                    end_replaced(writing, holder, *id).await?;
+                }
             }
-        }
-        for (id, old) in replaced {
-            let Some(holder) = self.there.remove(&old) else { continue };
-            end_replaced(writing, holder, id).await?;
         }
         Ok(())
     }

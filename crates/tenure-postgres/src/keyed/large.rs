@@ -112,6 +112,12 @@ async fn a_step_that_concerns_a_thousand_large_jobs_reads_a_bounded_number_of_by
     given.enqueue(&(1..=JOBS).map(large).collect::<Vec<_>>()).await;
     given.assert_small("enqueueing").await;
 
+    let again: Vec<NewJob> = (1..=JOBS).map(|number| job(number, Vec::new())).collect();
+    let (mut writing, _) = Writing::begin(&mut given.link, Gate::Keys, Vec::new()).await.unwrap();
+    assert_eq!(writing.bring(&again).await.unwrap(), 0);
+    writing.commit().await.unwrap();
+    given.assert_small("enqueueing with IDs that are taken").await;
+
     given.enqueue(&[job(JOBS + 1, ids.clone())]).await;
     given.assert_small("waiting for many").await;
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use tenure_core::{Cause, Due, Failure, Invalid, LeaseName, Verdict};
+use tenure_core::{Cause, Due, Failure, Invalid, LeaseName, Verdict, json_value};
 
 use super::{Mode, Prepared, Singleton};
 use crate::worker::{Ground, verdict_before_start};
@@ -92,7 +91,7 @@ impl Around {
             Naming::Always(lease) => return Ok((lease.clone(), None)),
             Naming::ByArgs(prepared) => prepared,
         };
-        let args: Value = serde_json::from_slice(run.job().args.as_bytes())
+        let args = json_value(run.job().args.as_bytes())
             .map_err(|error| Verdict::Failed(Failure::new(Cause::Undecodable, &error.to_string())))?;
         // The args never change: trying again would not help.
         let wrong = |wrong: Invalid| Verdict::Failed(Failure::new(Cause::Error, &wrong.to_string()));

@@ -1,6 +1,6 @@
 //! Where jobs wait whose kind is a singleton.
 
-use tenure_core::{AppId, Invalid, Key, LimitKey, NewJob, limits};
+use tenure_core::{AppId, Invalid, Key, LimitKey, NewJob, json_value, limits};
 
 use super::{Mode, Prepared, Singleton, Template};
 
@@ -18,7 +18,7 @@ pub(crate) fn line_of(
     job: &NewJob,
 ) -> Result<Option<LimitKey>, Invalid> {
     let setting = |name: &str| std::env::var(name).ok();
-    let Ok(args) = serde_json::from_slice(job.args.as_bytes()) else { return Ok(None) };
+    let Ok(args) = json_value(job.args.as_bytes()) else { return Ok(None) };
     let Some(app) = app else {
         let Ok(template) = Template::bound(&singleton.scope, setting) else { return Ok(None) };
         return template.scope(&args).map(|_| None);

@@ -9,12 +9,12 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads JSON text that a client has chosen.
+/// Reads JSON text that a client has chosen, with all names as they are written.
 ///
 /// # Errors
 /// Refuses text that is no JSON, and numbers beyond a double.
-pub fn json_value(text: &str) -> serde_json::Result<Value> {
-    let mut reader = serde_json::Deserializer::from_str(text);
+pub fn json_value(text: impl AsRef<[u8]>) -> serde_json::Result<Value> {
+    let mut reader = serde_json::Deserializer::from_slice(text.as_ref());
     let value = Plain.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
