@@ -286,8 +286,8 @@ impl Fired {
 }
 
 impl Brought {
-    /// Whether one more timer could bring more jobs or records, or take more steps, than one call may. The others are fired by the
-    /// next.
+    /// Returns `true` if one more timer could bring more jobs or records, or take more steps, than one call may. The next call
+    /// fires the others.
     #[must_use]
     pub fn is_enough(self) -> bool {
         self.jobs + limits::CATCH_UP_JOBS > limits::FIRE_JOBS

@@ -189,7 +189,7 @@ fn a_firing_takes_one_search_for_rules_that_run_rarely() {
     for now in ["2028-03-01T00:00:01Z", "2028-03-01T00:00:02Z", "2028-03-20T12:00:00Z"] {
         let used = fired(2, at(now));
         assert!((20_000..=limits::FIRED_RUN_STEPS).contains(&used), "{now}: {used}");
-        // One that a store of before has goes on with the rules that it finds.
+        // A schedule that was stored before this limit fires by the rules that are found.
         assert!(fired(15, at(now)) <= limits::FIRING_STEPS);
     }
 }
