@@ -144,7 +144,7 @@ impl Writing<'_> {
                 jobs.push(stored);
             }
             for stored in jobs {
-                // Somebody may have renewed it meanwhile.
+                // Its worker may have renewed the lease meanwhile.
                 let Some(mut transition) = tenure_core::lapse(&stored.job, Epoch::default(), self.now) else {
                     continue;
                 };

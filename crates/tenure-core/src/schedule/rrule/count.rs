@@ -9,8 +9,8 @@ use crate::{Timestamp, limits};
 
 impl Rrule {
     /// Ends a rule with COUNT after so many slots in a zone. Where its clocks change, there are more or fewer of them
-    /// than local times. All rules of a schedule share `steps`, and a rule that was counted before pays for it again, so
-    /// that a schedule is accepted only if it can be read.
+    /// than local times. All rules of a schedule share `steps`. A rule that was counted before pays for it again, so every
+    /// accepted schedule can be read.
     ///
     /// # Errors
     /// Refuses a rule whose last slot is too far to look for each time the schedule is read.
